@@ -8,6 +8,7 @@
 #include "cuda_kernels/reduction.h"
 #include "measure/micro.h"
 #include "measure/small_floats.h"
+#include "plan/hierarchical.h"
 #include "schedule/algorithms.h"
 #include "schedule/weighted.h"
 #include "test/unit/engine_job.h"
@@ -164,15 +165,15 @@ std::vector<Schedule> schedules_of(Algorithm algorithm, int ranks)
         groups.nodes.back().push_back({rank});
     }
     for (int rank = 0; rank < ranks; ++rank) {
-        switch (algorithm) {
-        case Algorithm::kHierarchical:
+        switch (row_of(algorithm).needs) {
+        case Needs::kGroups:
             schedules.push_back(build_hierarchical(
-                rank, groups, {.between_nodes = BetweenNodes::kRecursiveDoubling}));
+                rank, groups, {.between_nodes = *find_algorithm("recursive_doubling")}));
             break;
-        case Algorithm::kTree:
+        case Needs::kTrees:
             schedules.push_back(build_trees(rank, numbers, std::span(&tree, 1)));
             break;
-        case Algorithm::kWeighted: schedules.push_back(build_weighted(rank, shares, 1)); break;
+        case Needs::kShares: schedules.push_back(build_weighted(rank, shares, 1)); break;
         default:
             schedules.push_back(build_schedule({.algorithm = algorithm}, rank, {.ranks = ranks}));
             break;
@@ -181,30 +182,30 @@ std::vector<Schedule> schedules_of(Algorithm algorithm, int ranks)
     return schedules;
 }
 
-struct Way {
+struct Line {
     const char *name;
-    Algorithm algorithm; // kHost: all at once
+    const char *algorithm; // null: all at once
     ReduceOp op;
     int node;                      // ranks that map each other; 1: messages alone
     int least = 2, most = 1 << 20; // ranks
     bool has_goal = false;
 };
 constexpr ReduceOp kFloat = ReduceOp::kSumOnce, kElement = ReduceOp::kSum;
-constexpr Way kWays[] = {
-    {"at once, float", Algorithm::kHost, kFloat, 1, 2, 1 << 20, true},
-    {"at once, element", Algorithm::kHost, kElement, 1},
-    {"weighted, mapped, float", Algorithm::kWeighted, kFloat, kMostMapped, 2, kMostMapped, true},
-    {"tree, mapped, float", Algorithm::kTree, kFloat, kMostMapped, 2, kMostMapped},
-    {"tree, mapped, element", Algorithm::kTree, kElement, kMostMapped, 2, kMostMapped},
-    {"hierarchical, float", Algorithm::kHierarchical, kFloat, kNode, 2 * kNode},
-    {"hierarchical, element", Algorithm::kHierarchical, kElement, kNode, 2 * kNode},
-    {"recursive_multiplying, float", Algorithm::kRecursiveMultiplying, kFloat, 1},
-    {"recursive_multiplying, element", Algorithm::kRecursiveMultiplying, kElement, 1},
-    {"recursive_doubling", Algorithm::kRecursiveDoubling, kFloat, 1},
-    {"rabenseifner", Algorithm::kRabenseifner, kFloat, 1},
-    {"radix8", Algorithm::kRadix8, kFloat, 1},
-    {"ring", Algorithm::kRing, kFloat, 1},
-    {"ordered", Algorithm::kOrdered, kFloat, 1},
+constexpr Line kLines[] = {
+    {"at once, float", nullptr, kFloat, 1, 2, 1 << 20, true},
+    {"at once, element", nullptr, kElement, 1},
+    {"weighted, mapped, float", "weighted", kFloat, kMostMapped, 2, kMostMapped, true},
+    {"tree, mapped, float", "tree", kFloat, kMostMapped, 2, kMostMapped},
+    {"tree, mapped, element", "tree", kElement, kMostMapped, 2, kMostMapped},
+    {"hierarchical, float", "hierarchical", kFloat, kNode, 2 * kNode},
+    {"hierarchical, element", "hierarchical", kElement, kNode, 2 * kNode},
+    {"recursive_multiplying, float", "recursive_multiplying", kFloat, 1},
+    {"recursive_multiplying, element", "recursive_multiplying", kElement, 1},
+    {"recursive_doubling", "recursive_doubling", kFloat, 1},
+    {"rabenseifner", "rabenseifner", kFloat, 1},
+    {"radix8", "radix8", kFloat, 1},
+    {"ring", "ring", kFloat, 1},
+    {"ordered", "ordered", kFloat, 1},
 };
 
 std::size_t count_for(int ranks) { return ranks <= 16 ? 16'384 : 4'096; }
@@ -224,24 +225,24 @@ bool print_table(const Format &format, Signs signs, int most_ranks)
         }
     }
     bool met = true;
-    for (const Way &way : kWays) {
-        std::printf("\n%-32s", way.name);
+    for (const Line &line : kLines) {
+        std::printf("\n%-32s", line.name);
         for (const Input &input : inputs) {
             const int ranks = input.ranks();
-            if (ranks < way.least || ranks > way.most) {
+            if (ranks < line.least || ranks > line.most) {
                 std::printf(" %14s", "-");
                 continue;
             }
             const Vector sums =
-                way.algorithm == Algorithm::kHost
-                    ? at_once(input, way.op)
-                    : by_schedules(input, way.op, schedules_of(way.algorithm, ranks),
-                                   way.node > 1 ? test::neighbours(ranks, way.node)
-                                                : std::vector<int>());
+                line.algorithm == nullptr
+                    ? at_once(input, line.op)
+                    : by_schedules(
+                          input, line.op, schedules_of(*find_algorithm(line.algorithm), ranks),
+                          line.node > 1 ? test::neighbours(ranks, line.node) : std::vector<int>());
             const Errors errors(input, sums);
             std::printf(" %6.2f /%6.2f", errors.rms(), errors.most);
             met =
-                met && !(way.has_goal && ranks <= kMostMapped && errors.most_beyond_float > kGoal);
+                met && !(line.has_goal && ranks <= kMostMapped && errors.most_beyond_float > kGoal);
         }
     }
     std::printf("\n");

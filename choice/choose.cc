@@ -1,6 +1,5 @@
 #include "choice/choose.h"
 
-#include "plan/choice_ways.h"
 #include "plan/parts.h"
 #include "price/price_table.h"
 #include "tuning/table.h"
@@ -59,10 +58,10 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
 
 // Of larger vectors than have prices. Latencies and the pipeline's ends are worth equally much if
 // segments grow as the root of the size. What has lanes keeps two of them.
-int segments_at(const ChoiceWays &ways, std::size_t bytes) noexcept
+int segments_at(const Way &way, std::size_t bytes) noexcept
 {
-    const int most = kMostPricedChannels / std::min(ways.lanes, 2);
-    int segments = ways.segments;
+    const int most = kMostPricedChannels / std::min(way.lanes, 2);
+    int segments = way.segments;
     std::size_t last = PriceTable::bytes_of(PriceTable::kSizes - 1);
     for (; segments > 0 && segments < most && bytes / 4 >= last; last *= 4) {
         segments *= 2;
@@ -98,8 +97,7 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
 {
     Choice choice;
     const AlgorithmSet set = allowed(query);
-    std::size_t chunk = 0; // 0: as priced
-    std::optional<Algorithm> between;
+    const SizeRule *rule = nullptr;
     if (query.forced && contains(set, *query.forced)) {
         choice.algorithm = *query.forced;
         choice.source = ChoiceSource::kForced;
@@ -107,46 +105,31 @@ Choice choose(const Query &query, const Table *table, const PriceTable *prices) 
         choice.forced_unavailable = query.forced.has_value();
         choice.rule = table != nullptr ? table->find(query, set) : -1;
         if (choice.rule >= 0) {
-            const SizeRule &rule = table->rule(choice.rule);
-            choice.algorithm = rule.algorithm;
+            rule = &table->rule(choice.rule);
+            choice.algorithm = rule->algorithm;
             choice.source = ChoiceSource::kTable;
-            chunk = rule.chunk_bytes;
-            between = rule.between_nodes;
         } else {
             choice.algorithm = cheapest(set, query.bytes, prices);
         }
     }
     const PricedCell *priced =
         prices != nullptr ? prices->find(choice.algorithm, query.bytes) : nullptr;
-    const ChoiceWays ways = priced != nullptr ? unpack_ways(priced->ways) : ChoiceWays{};
-    if (choice.algorithm == Algorithm::kHierarchical) {
-        choice.between_nodes = between             ? *between
-                               : priced != nullptr ? static_cast<Algorithm>(priced->detail)
-                                                   : Algorithm::kRing;
-        choice.over_trees = ways.over_trees;
-        choice.segments = segments_at(ways, query.bytes);
-        choice.leaving = ways.leaving;
-        choice.lanes = std::min(ways.lanes, kMostPricedChannels / std::max(choice.segments, 1));
-        choice.by_links = ways.by_links;
-        choice.near_only = ways.near_only;
+    Way &way = choice;
+    if (priced != nullptr) {
+        way = decode(choice.algorithm, priced->way);
+        way.segments = segments_at(way, query.bytes);
+        way.lanes = std::min(way.lanes, kMostPricedChannels / std::max(way.segments, 1));
+    } else {
+        way.chunk_bytes = first_chunk(way.algorithm, query);
     }
-    if (choice.algorithm == Algorithm::kTree && priced != nullptr) {
-        choice.host_parts = priced->host_parts();
-        choice.adapter_parts = ways.adapter_parts;
+    if (rule != nullptr) {
+        way.chunk_bytes = rule->chunk_bytes != 0 ? rule->chunk_bytes : way.chunk_bytes;
+        if (rule->between_nodes) {
+            way.between_nodes = *rule->between_nodes;
+            way.by_racks = false; // a rule knows no racks
+        }
     }
-    if (choice.algorithm == Algorithm::kRing) {
-        choice.by_links = ways.by_links;
-    }
-    choice.by_racks = ways.by_racks && !between; // a rule knows no racks
-    choice.node_by_node = choice.algorithm == Algorithm::kOrdered && ways.node_by_node;
-    if (query.chunk_bytes != 0) {
-        chunk = query.chunk_bytes;
-    } else if (chunk == 0 && priced != nullptr) {
-        chunk = priced->chunk * PricedCell::kChunkUnit;
-    } else if (chunk == 0) {
-        chunk = first_chunk(choice.algorithm, query);
-    }
-    choice.chunk_bytes = whole_elements(chunk);
+    way.chunk_bytes = whole_elements(query.chunk_bytes != 0 ? query.chunk_bytes : way.chunk_bytes);
     return choice;
 }
 

@@ -2,14 +2,25 @@
 #pragma once
 
 #include "machine/query.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace hetcoll {
 
 class PriceTable; // price/price_table.h
 class Table;      // tuning/table.h
+
+enum class ChoiceSource : std::uint8_t { kForced, kTable, kPrice };
+
+// The way of one call, and where it comes from.
+struct Choice : Way {
+    ChoiceSource source = ChoiceSource::kPrice;
+    int rule = -1;                   // of the table, for Table::rule(); -1: none
+    bool forced_unavailable = false; // the forced algorithm cannot run here: say so once
+    friend bool operator==(const Choice &, const Choice &) = default;
+};
 
 // The most that kHost serves where it is priced.
 [[nodiscard]] constexpr std::size_t most_host_bytes(std::size_t small_limit) noexcept

@@ -1,6 +1,6 @@
 #include "machine/node_slices.h"
 
-#include "schedule/hierarchical.h"
+#include "schedule/groups.h"
 #include "topology/adapters.h"
 #include "topology/exits.h"
 #include "topology/route.h"

@@ -1,7 +1,7 @@
 // Which GPUs of a node own the slices of a hierarchy, where they and the adapters do not match.
 #pragma once
 
-#include "schedule/hierarchical.h"
+#include "schedule/groups.h"
 #include "topology/topology.h"
 
 #include <span>

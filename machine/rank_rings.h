@@ -1,7 +1,7 @@
 // The rings that the links of a communicator's nodes like, through its ranks.
 #pragma once
 
-#include "schedule/hierarchical.h"
+#include "schedule/groups.h"
 #include "schedule/rings.h"
 #include "topology/topology.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "schedule/algorithms.h"
-#include "schedule/hierarchical.h"
+#include "schedule/groups.h"
 #include "topology/tree_packing.h"
 
 #include <vector>

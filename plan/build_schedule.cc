@@ -1,9 +1,8 @@
 #include "plan/build_schedule.h"
 
-#include "plan/choice_ways.h"
+#include "plan/hierarchical.h"
 #include "plan/parts.h"
 #include "schedule/algorithms.h"
-#include "schedule/rounds.h"
 #include "schedule/weighted.h"
 #include "topology/hybrid_share.h"
 
@@ -17,24 +16,6 @@ namespace {
     HETCOLL_IF_TEAM(form, &enumerator##OfTeam, nullptr),
 constexpr const TeamAlgorithm *kTeams[] = {HETCOLL_ALGORITHMS(HETCOLL_TEAM)};
 #undef HETCOLL_TEAM
-
-BetweenNodes between_nodes_of(Algorithm algorithm)
-{
-    switch (algorithm) {
-    case Algorithm::kRabenseifner: return BetweenNodes::kRabenseifner;
-    case Algorithm::kRecursiveDoubling: return BetweenNodes::kRecursiveDoubling;
-    case Algorithm::kRecursiveMultiplying: return BetweenNodes::kRecursiveMultiplying;
-    case Algorithm::kRadix3: return BetweenNodes::kRadix3;
-    case Algorithm::kRadix4: return BetweenNodes::kRadix4;
-    case Algorithm::kRadix8: return BetweenNodes::kRadix8;
-    default: return BetweenNodes::kRing;
-    }
-}
-
-Dealing dealing_of(const ScheduleSpec &spec)
-{
-    return !spec.by_links ? Dealing::kEqual : spec.near_only ? Dealing::kNear : Dealing::kByFlow;
-}
 
 // In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at once.
 HybridPaths hybrid_paths(const Links &links, int ranks)
@@ -70,39 +51,24 @@ int most_side_parts(HybridPaths paths)
     return side_parts(paths, kLong);
 }
 
-// Whose racks go first, if they are known.
-int rack_of(const Choice &choice, const Links &links)
-{
-    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
-    const bool radix = radix_of(in_levels ? choice.between_nodes : choice.algorithm) != 0;
-    return !choice.by_racks || !radix ? 0 : in_levels ? links.racks.nodes : links.rack_ranks;
-}
-
 } // namespace
 
-ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes, const Links &links,
-                           int ranks) noexcept
+const TeamAlgorithm *team_of(Algorithm algorithm) noexcept
 {
-    ScheduleSpec spec{.algorithm = choice.algorithm,
-                      .node_by_node = choice.node_by_node,
-                      .over_trees = choice.over_trees,
-                      .by_links = choice.by_links,
-                      .near_only = choice.near_only,
-                      .lanes = choice.lanes,
-                      .leaving = choice.leaving,
-                      .late = choice.late,
-                      .rack = rack_of(choice, links)};
-    if (choice.algorithm == Algorithm::kHierarchical) {
-        spec.between_nodes = choice.between_nodes;
-        spec.segments = choice.segments > 0 ? choice.segments : hierarchy_segments(bytes);
-    } else if (choice.algorithm == Algorithm::kWeighted) {
-        spec.segments = weighted_segments(bytes, ranks);
-    } else if (choice.algorithm == Algorithm::kTree) {
-        spec.host_parts = choice.host_parts >= 0 ? choice.host_parts
-                                                 : side_parts(hybrid_paths(links, ranks), bytes);
-        spec.adapter_parts = choice.adapter_parts;
+    return kTeams[static_cast<std::size_t>(algorithm)];
+}
+
+Way resolve_parts(Way way, std::size_t bytes, const Links &links, int ranks) noexcept
+{
+    way.chunk_bytes = 0;
+    if (way.algorithm == Algorithm::kHierarchical) {
+        way.segments = way.segments > 0 ? way.segments : hierarchy_segments(bytes);
+    } else if (way.algorithm == Algorithm::kWeighted) {
+        way.segments = weighted_segments(bytes, ranks);
+    } else if (way.algorithm == Algorithm::kTree && way.host_parts < 0) {
+        way.host_parts = side_parts(hybrid_paths(links, ranks), bytes);
     }
-    return spec;
+    return way;
 }
 
 int most_host_parts(const Links &links, int ranks) noexcept
@@ -112,46 +78,38 @@ int most_host_parts(const Links &links, int ranks) noexcept
 
 int most_adapter_parts(const Links &links, int ranks) noexcept
 {
-    return std::min(most_side_parts(adapter_paths(links, ranks)), ChoiceWays::kMostAdapterParts);
+    return std::min(most_side_parts(adapter_paths(links, ranks)), kMostEncodedAdapterParts);
 }
 
-Schedule build_schedule(const ScheduleSpec &spec, int rank, const ScheduleParts &parts)
+Schedule build_schedule(const Way &way, int rank, const ScheduleParts &parts)
 {
-    if (const auto program = schedule_program(spec, rank, parts)) {
+    if (const auto program = schedule_program(way, rank, parts)) {
         return build_program(*program);
     }
-    if (spec.algorithm == Algorithm::kTree) {
+    if (way.algorithm == Algorithm::kTree) {
         return build_trees(rank, parts.trees->ranks, parts.trees->trees,
-                           {.host = spec.host_parts, .adapter = spec.adapter_parts});
+                           {.host = std::max(way.host_parts, 0), .adapter = way.adapter_parts});
     }
-    if (spec.algorithm == Algorithm::kOrdered) {
-        return spec.node_by_node ? build_ordered(rank, parts.runs)
-                                 : build_ordered(rank, parts.ranks);
+    if (way.algorithm == Algorithm::kOrdered) {
+        return way.node_by_node ? build_ordered(rank, parts.runs)
+                                : build_ordered(rank, parts.ranks);
     }
-    if (spec.algorithm == Algorithm::kWeighted) {
-        return build_weighted(rank, parts.shares, spec.segments, spec.late);
+    if (way.algorithm == Algorithm::kWeighted) {
+        return build_weighted(rank, parts.shares, std::max(way.segments, 1), way.late);
     }
     return {};
 }
 
-std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
-                                          const ScheduleParts &parts)
+std::unique_ptr<Program> schedule_program(const Way &way, int rank, const ScheduleParts &parts)
 {
-    if (spec.algorithm == Algorithm::kRing && spec.by_links) {
+    if (way.algorithm == Algorithm::kRing && way.by_links) {
         return rings_program(rank, *parts.rings);
     }
-    if (const TeamAlgorithm *team = kTeams[static_cast<std::size_t>(spec.algorithm)]) {
-        return program_for_all(*team, rank, parts.ranks, spec.rack);
+    if (const TeamAlgorithm *team = team_of(way.algorithm)) {
+        return program_for_all(*team, rank, parts.ranks, way.by_racks ? parts.rack_ranks : 0);
     }
-    if (spec.algorithm == Algorithm::kHierarchical) {
-        return hierarchical_program(rank, *parts.groups,
-                                    {.between_nodes = between_nodes_of(spec.between_nodes),
-                                     .segments = spec.segments,
-                                     .lanes = spec.lanes,
-                                     .over_trees = spec.over_trees,
-                                     .dealing = dealing_of(spec),
-                                     .leaving = spec.leaving,
-                                     .rack_nodes = spec.rack});
+    if (way.algorithm == Algorithm::kHierarchical) {
+        return hierarchical_program(rank, *parts.groups, way, parts.rack_nodes);
     }
     return nullptr;
 }

@@ -1,11 +1,12 @@
-// From the chosen algorithm to its schedule.
+// From a way to its schedule.
 #pragma once
 
 #include "machine/links.h"
 #include "machine/rank_trees.h"
-#include "plan/choice.h"
-#include "schedule/hierarchical.h"
+#include "plan/way.h"
+#include "schedule/groups.h"
 #include "schedule/rings.h"
+#include "schedule/rounds.h"
 #include "schedule/schedule.h"
 
 #include <cstddef>
@@ -13,31 +14,16 @@
 
 namespace hetcoll {
 
-// One of an algorithm's schedules. The same on every rank.
-struct ScheduleSpec {
-    Algorithm algorithm = Algorithm::kRing;
-    Algorithm between_nodes = Algorithm::kRing; // kHierarchical
-    int segments = 1;                           // kHierarchical, kWeighted
-    int host_parts = 0, adapter_parts = 0;      // kTree: of kSideParts
-    bool node_by_node = false;                  // Choice's
-    bool over_trees = false;
-    bool by_links = false;
-    bool near_only = false;
-    int lanes = 1;
-    int leaving = 0;
-    int late = -1;
-    int rack = 0; // radix k: of ranks; kHierarchical: of nodes; see Team
-    friend bool operator==(const ScheduleSpec &, const ScheduleSpec &) = default;
-};
-[[nodiscard]] ScheduleSpec schedule_spec(const Choice &choice, std::size_t bytes,
-                                         const Links &links, int ranks) noexcept;
+// Returns `way` with the numbers of parts that depend on the vector's size filled in, and without a
+// chunk, which is no part of a schedule: ways that then are equal have equal schedules.
+[[nodiscard]] Way resolve_parts(Way way, std::size_t bytes, const Links &links, int ranks) noexcept;
 
 // The most of kSideParts that may end with the trees of kTree, if latencies are nothing.
 [[nodiscard]] int most_host_parts(const Links &links, int ranks) noexcept;
 // Likewise through adapters: 0 where ranks cannot send each other anything through them.
 [[nodiscard]] int most_adapter_parts(const Links &links, int ranks) noexcept;
 
-// What schedules are made of, beside the spec. What the algorithm does not need may be left out.
+// What schedules are made of, beside the way. What the algorithm does not need may be left out.
 struct ScheduleParts {
     int ranks = 1;
     std::span<const int> runs{}; // ranks in a row on one node: kOrdered, node by node
@@ -45,14 +31,18 @@ struct ScheduleParts {
     const Groups *groups = nullptr;
     const RingOrders *rings = nullptr; // kRing, by links
     std::span<const int> shares{};     // by rank
+    // A team's, where a way goes by racks: of ranks, and of nodes. 0: not known.
+    int rack_ranks = 0, rack_nodes = 0;
 };
 
-// What `rank` does. Requires 0 <= rank < parts.ranks. Empty if the form of the algorithm is neither
-// kTeam nor kSteps.
-[[nodiscard]] Schedule build_schedule(const ScheduleSpec &spec, int rank,
-                                      const ScheduleParts &parts);
+// What `rank` does, of a way with its parts resolved. Requires 0 <= rank < parts.ranks. Empty if
+// the form of the algorithm is neither kTeam nor kSteps.
+[[nodiscard]] Schedule build_schedule(const Way &way, int rank, const ScheduleParts &parts);
 // The same round by round, for what is long; null: build it at once.
-[[nodiscard]] std::unique_ptr<Program> schedule_program(const ScheduleSpec &spec, int rank,
+[[nodiscard]] std::unique_ptr<Program> schedule_program(const Way &way, int rank,
                                                         const ScheduleParts &parts);
+
+// Null: not of the form kTeam.
+[[nodiscard]] const TeamAlgorithm *team_of(Algorithm algorithm) noexcept;
 
 } // namespace hetcoll

@@ -1,5 +1,9 @@
 hetcoll_sources += \
 	plan/build_schedule.h plan/build_schedule.cc \
-	plan/choice.h \
-	plan/choice_ways.h \
-	plan/parts.h plan/parts.cc
+	plan/candidates.h plan/candidates.cc \
+	plan/hierarchical.h plan/hierarchical.cc \
+	plan/parts.h plan/parts.cc \
+	plan/way.h
+
+hetcoll_tools_sources += \
+	plan/describe.h plan/describe.cc

@@ -1,7 +1,7 @@
 #include "plan/parts.h"
 
 #include "machine/query.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 #include "schedule/radix.h"
 
 #include <algorithm>

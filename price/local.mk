@@ -1,6 +1,5 @@
 hetcoll_sources += \
 	price/aggregators.h price/aggregators.cc \
-	price/candidates.h price/candidates.cc \
 	price/connections.h \
 	price/events.h \
 	price/feed.h price/feed.cc \

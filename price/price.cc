@@ -36,50 +36,49 @@ Pricer::Built *Pricer::machine(const MachineOptions &options)
     return &machines_.emplace_back(options, std::move(*made));
 }
 
-Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Choice &choice, MessagePath path)
+Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Way &way, MessagePath path)
 {
-    return machine(mirrors(choice) ? plans.mirrored_options(path, cluster_)
-                                   : plans.machine_options(path));
+    return machine(mirrors(way) ? plans.mirrored_options(path, cluster_)
+                                : plans.machine_options(path));
 }
 
-Price Pricer::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
+Price Pricer::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    if (choice.algorithm == Algorithm::kHost) {
+    if (way.algorithm == Algorithm::kHost) {
         return of_host(call, limits);
     }
     const double meetings_us = call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
     limits.most_us -= meetings_us;
-    Price price = choice.algorithm == Algorithm::kInNetwork
+    Price price = way.algorithm == Algorithm::kInNetwork
                       ? price_of_aggregators(cluster_, ranks_, call, limits)
-                  : row_of(choice.algorithm).is_schedule()
-                      ? of_schedule(choice, call, limits)
-                      : of_kernel(choice.algorithm, static_cast<double>(call.bytes));
+                  : row_of(way.algorithm).is_schedule()
+                      ? of_schedule(way, call, limits)
+                      : of_kernel(way.algorithm, static_cast<double>(call.bytes));
     price.us += meetings_us;
     return price;
 }
 
-double Pricer::least_us(const Choice &choice, const PricedCall &call)
+double Pricer::least_us(const Way &way, const PricedCall &call)
 {
     const auto bytes = static_cast<double>(call.bytes);
-    if (choice.algorithm == Algorithm::kHost) {
+    if (way.algorithm == Algorithm::kHost) {
         const LeaderTimes times = leaders(call.bytes);
         return times.before_us + times.after_us;
     }
-    if (choice.algorithm == Algorithm::kInNetwork || call.early_is_done) {
+    if (way.algorithm == Algorithm::kInNetwork || call.early_is_done) {
         return 0; // not known
     }
-    if (!row_of(choice.algorithm).is_schedule()) {
-        return of_kernel(choice.algorithm, bytes).us;
+    if (!row_of(way.algorithm).is_schedule()) {
+        return of_kernel(way.algorithm, bytes).us;
     }
-    double us = latencies_us(choice, call);
+    double us = latencies_us(way, call);
     if (has_many_elements(call)) {
-        const RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
-                              &recorded_);
-        Built *on = machine_of(plans, choice, call.path);
+        const RankPlans plans(ranks_, way, call.bytes, call.element_bytes, call.shares, &recorded_);
+        Built *on = machine_of(plans, way, call.path);
         if (on == nullptr) {
             return kNeverUs;
         }
-        count_crossing(plans, choice, *on);
+        count_crossing(plans, way, *on);
         us = std::max(us, plans.recorded().least_us * bytes);
     }
     return us + (call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0);
@@ -87,41 +86,41 @@ double Pricer::least_us(const Choice &choice, const PricedCall &call)
 
 // With blocks of an element each, in one message, and what a hierarchy has in one segment alone.
 // What has very many rounds, one after the other, is not run to its end.
-double Pricer::latencies_us(Choice choice, const PricedCall &call)
+double Pricer::latencies_us(Way way, const PricedCall &call)
 {
-    if (choice.algorithm == Algorithm::kWeighted) {
+    if (way.algorithm == Algorithm::kWeighted) {
         return 0; // has more segments where it has more bytes
     }
-    choice.chunk_bytes = kLargestChunkBytes;
-    choice.lanes = 1;
-    choice.segments = choice.algorithm == Algorithm::kHierarchical ? 1 : choice.segments;
-    const RankPlans whole(ranks_, choice, call.bytes, call.element_bytes, call.shares, &recorded_);
+    way.chunk_bytes = kLargestChunkBytes;
+    way.lanes = 1;
+    way.segments = way.algorithm == Algorithm::kHierarchical ? 1 : way.segments;
+    const RankPlans whole(ranks_, way, call.bytes, call.element_bytes, call.shares, &recorded_);
     const auto blocks = static_cast<std::size_t>(whole.recorded_of(0)->block_count);
     if (call.bytes < blocks * call.element_bytes || !whole.sides().empty()) {
         return 0; // some blocks are empty, or smaller vectors go another way
     }
     double &known_us = whole.recorded().latencies_us;
     if (known_us < 0) {
-        const RankPlans plans(ranks_, choice, blocks * call.element_bytes, call.element_bytes,
+        const RankPlans plans(ranks_, way, blocks * call.element_bytes, call.element_bytes,
                               call.shares, &recorded_);
-        Built *on = machine_of(plans, choice, call.path);
+        Built *on = machine_of(plans, way, call.path);
         known_us = on == nullptr
                        ? kNeverUs
-                       : run(plans, choice, *on, LinkRule::kEachAlone, kMostLatenciesUs, {}).us;
+                       : run(plans, way, *on, LinkRule::kEachAlone, kMostLatenciesUs, {}).us;
     }
     return known_us;
 }
 
 // If that is not known yet.
-void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built &on)
+void Pricer::count_crossing(const RankPlans &plans, const Way &way, Built &on)
 {
     RecordedSchedules::Of &recorded = plans.recorded();
     if (!recorded.crossing.empty()) {
         return;
     }
     recorded.crossing.resize(on.machine.platform.links.size());
-    const int ours = actors(choice);
-    const int near = mirrors(choice) ? nodes_in_reach(cluster_, ours, choice) * ours : 0;
+    const int ours = actors(way);
+    const int near = mirrors(way) ? nodes_in_reach(cluster_, ours, way) * ours : 0;
     for (int rank = 0; rank < ours; ++rank) {
         const std::shared_ptr<const ChannelSteps> steps = plans.recorded_of(rank);
         for (std::size_t channel = 0; channel < steps->channels.size(); ++channel) {
@@ -134,9 +133,9 @@ void Pricer::count_crossing(const RankPlans &plans, const Choice &choice, Built 
                 const Routes::Far far = step.peer < ours   ? Routes::Far::kHere
                                         : step.peer < near ? Routes::Far::kOtherNode
                                                            : Routes::Far::kOtherRack;
-                const HostRoute &way =
+                const HostRoute &route =
                     on.routes.find(host_of(hosts, rank), host_of(hosts, step.peer % ours), far);
-                for (const int link : way.links) {
+                for (const int link : route.links) {
                     recorded.crossing[static_cast<std::size_t>(link)] +=
                         static_cast<double>(step.blocks.count) / steps->block_count;
                 }
@@ -162,34 +161,33 @@ std::vector<double> Pricer::bytes_of_links(const RankPlans &plans, const PricedC
     return bytes;
 }
 
-Price Pricer::of_schedule(const Choice &choice, const PricedCall &call, PriceLimits limits)
+Price Pricer::of_schedule(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    const bool early_is_done = call.early_is_done && choice.algorithm == Algorithm::kWeighted;
-    RankPlans plans(ranks_, choice, call.bytes, call.element_bytes, call.shares,
+    const bool early_is_done = call.early_is_done && way.algorithm == Algorithm::kWeighted;
+    RankPlans plans(ranks_, way, call.bytes, call.element_bytes, call.shares,
                     early_is_done ? &late_recorded_ : &recorded_);
     if (early_is_done) {
         plans.drop_early();
     }
-    Built *on = machine_of(plans, choice, call.path);
+    Built *on = machine_of(plans, way, call.path);
     if (on == nullptr) {
         return {.us = kNeverUs};
     }
     std::vector<double> bytes_of_link;
     if (limits.most_us < kNeverUs && has_many_elements(call)) {
-        count_crossing(plans, choice, *on);
+        count_crossing(plans, way, *on);
         bytes_of_link = bytes_of_links(plans, call);
     }
     return price_by(limits, [&](LinkRule rule, double most_us) {
-        return run(plans, choice, *on, rule, most_us, bytes_of_link);
+        return run(plans, way, *on, rule, most_us, bytes_of_link);
     });
 }
 
-LinkClocks::Outcome Pricer::run(const RankPlans &plans, const Choice &choice, Built &on,
-                                LinkRule rule, double most_us,
-                                const std::vector<double> &bytes_of_link)
+LinkClocks::Outcome Pricer::run(const RankPlans &plans, const Way &way, Built &on, LinkRule rule,
+                                double most_us, const std::vector<double> &bytes_of_link)
 {
-    const bool mirrored = mirrors(choice);
-    const int ours = actors(choice);
+    const bool mirrored = mirrors(way);
+    const int ours = actors(way);
     LinkClocks clocks(on.routes, rule, mirrored);
     clocks.expect(bytes_of_link);
     for (int rank = 0; rank < ours; ++rank) {
@@ -220,8 +218,9 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
     const double share = algorithm == Algorithm::kTwoShot ? bytes / size : bytes;
     std::vector<double> carried(platform.links.size());
-    for (const SimNode::Local &way : node.local) {
-        const auto from = static_cast<std::size_t>(way.from), to = static_cast<std::size_t>(way.to);
+    for (const SimNode::Local &pair : node.local) {
+        const auto from = static_cast<std::size_t>(pair.from),
+                   to = static_cast<std::size_t>(pair.to);
         const bool leads = algorithm == Algorithm::kLeader;
         if (from == to || from >= gpus.size() || to >= gpus.size() ||
             (leads && from != 0 && to != 0)) {
@@ -230,7 +229,7 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
         // Pairs of ranks; who writes to all others also reads from them.
         const double pairs = leads ? static_cast<double>(gpus[std::max(from, to)].size())
                                    : static_cast<double>(gpus[from].size() * gpus[to].size());
-        for (const int link : way.path) {
+        for (const int link : pair.path) {
             carried[static_cast<std::size_t>(link)] +=
                 (writes_all && !leads ? 2 : 1) * pairs * share;
         }

@@ -8,7 +8,7 @@
 
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 #include "price/link_clocks.h"
 #include "price/rank_plans.h"
 
@@ -59,16 +59,15 @@ public:
     }
 
     // Whether the ranks of one node run for all.
-    [[nodiscard]] bool mirrors(const Choice &choice) const
+    [[nodiscard]] bool mirrors(const Way &way) const
     {
-        return may_mirror_ && is_mirrored(cluster_, of_node_, choice);
+        return may_mirror_ && is_mirrored(cluster_, of_node_, way);
     }
 
-    [[nodiscard]] Price price(const Choice &choice, const PricedCall &call,
-                              PriceLimits limits = {});
+    [[nodiscard]] Price price(const Way &way, const PricedCall &call, PriceLimits limits = {});
     // What it takes no less than: the bytes of the fullest link, and the latencies of messages that
     // wait for each other. Exact for kernels. Costs little.
-    [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
+    [[nodiscard]] double least_us(const Way &way, const PricedCall &call);
 
 private:
     struct Built {
@@ -86,18 +85,17 @@ private:
     }
     [[nodiscard]] Built *machine(const MachineOptions &options);
     // Who runs it: all ranks, or those of the first node.
-    [[nodiscard]] int actors(const Choice &choice) const
+    [[nodiscard]] int actors(const Way &way) const
     {
-        return mirrors(choice) ? of_node_ : ranks_.size();
+        return mirrors(way) ? of_node_ : ranks_.size();
     }
-    [[nodiscard]] Built *machine_of(const RankPlans &plans, const Choice &choice, MessagePath path);
-    [[nodiscard]] Price of_schedule(const Choice &choice, const PricedCall &call,
-                                    PriceLimits limits);
-    [[nodiscard]] LinkClocks::Outcome run(const RankPlans &plans, const Choice &choice, Built &on,
+    [[nodiscard]] Built *machine_of(const RankPlans &plans, const Way &way, MessagePath path);
+    [[nodiscard]] Price of_schedule(const Way &way, const PricedCall &call, PriceLimits limits);
+    [[nodiscard]] LinkClocks::Outcome run(const RankPlans &plans, const Way &way, Built &on,
                                           LinkRule rule, double most_us,
                                           const std::vector<double> &bytes_of_link);
-    [[nodiscard]] double latencies_us(Choice choice, const PricedCall &call);
-    void count_crossing(const RankPlans &plans, const Choice &choice, Built &on);
+    [[nodiscard]] double latencies_us(Way way, const PricedCall &call);
+    void count_crossing(const RankPlans &plans, const Way &way, Built &on);
     [[nodiscard]] std::vector<double> bytes_of_links(const RankPlans &plans,
                                                      const PricedCall &call) const;
     [[nodiscard]] Price of_kernel(Algorithm algorithm, double bytes);

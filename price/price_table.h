@@ -22,19 +22,8 @@ namespace hetcoll {
 // An algorithm at a size, with what it is best run by. Plain data without gaps: ranks tell each
 // other their cells, and add up the bytes of those that others have.
 struct PricedCell {
-    static constexpr std::size_t kChunkUnit = 4096;
-
-    float us = 0;            // 0: not priced; infinite: cannot run there, or far from the best
-    std::uint8_t chunk = 0;  // of kChunkUnit bytes; 0: first_chunk()
-    std::uint8_t detail = 0; // kHierarchical: Algorithm between nodes; kTree: see host_parts()
-    std::uint16_t ways = 0;  // pack_ways()
-
-    // As Choice has them, in a byte.
-    static constexpr std::uint8_t kAnyHostParts = 255;
-    [[nodiscard]] constexpr int host_parts() const noexcept
-    {
-        return detail == kAnyHostParts ? -1 : detail;
-    }
+    float us = 0;          // 0: not priced; infinite: cannot run there, or far from the best
+    std::uint32_t way = 0; // encode()
 };
 static_assert(sizeof(PricedCell) == 8 && std::is_trivially_copyable_v<PricedCell>);
 

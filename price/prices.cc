@@ -1,8 +1,8 @@
 #include "price/prices.h"
 
-#include "plan/choice_ways.h"
+#include "plan/build_schedule.h"
+#include "plan/candidates.h"
 #include "plan/parts.h"
-#include "price/candidates.h"
 #include "price/rank_plans.h"
 #include "price/two_rules.h"
 
@@ -41,18 +41,18 @@ constexpr double kMayPass = 1.05;
 // What takes at most so many times as long may be the best at sizes near to this one.
 constexpr double kMayPassBetween = 1.1;
 
-bool multiplies(const Choice &choice)
+bool multiplies(const Way &way)
 {
-    return choice.algorithm == Algorithm::kRecursiveMultiplying ||
-           (choice.algorithm == Algorithm::kHierarchical &&
-            choice.between_nodes == Algorithm::kRecursiveMultiplying);
+    return way.algorithm == Algorithm::kRecursiveMultiplying ||
+           (way.algorithm == Algorithm::kHierarchical &&
+            way.between_nodes == Algorithm::kRecursiveMultiplying);
 }
 
 // Serves up to the largest size here, and costs little to price: the line to it needs its price
 // even where another one is far better.
-bool is_always_priced(const Choice &choice, const PricedCall &call)
+bool is_always_priced(const Way &way, const PricedCall &call)
 {
-    return choice.algorithm == Algorithm::kHost && call.bytes <= kMostHostBytes;
+    return way.algorithm == Algorithm::kHost && call.bytes <= kMostHostBytes;
 }
 
 PricedCell &cell_in(PriceTable::Column &column, Algorithm algorithm)
@@ -60,23 +60,9 @@ PricedCell &cell_in(PriceTable::Column &column, Algorithm algorithm)
     return column[static_cast<std::size_t>(algorithm)];
 }
 
-PricedCell cell_of(const Choice &choice, double us)
+PricedCell cell_of(const Way &way, double us)
 {
-    return {.us = static_cast<float>(us),
-            .chunk = static_cast<std::uint8_t>(
-                std::min<std::size_t>(choice.chunk_bytes / PricedCell::kChunkUnit, 255)),
-            .detail = choice.algorithm == Algorithm::kTree
-                          ? static_cast<std::uint8_t>(choice.host_parts)
-                          : static_cast<std::uint8_t>(choice.between_nodes),
-            .ways = pack_ways({.over_trees = choice.over_trees,
-                               .node_by_node = choice.node_by_node,
-                               .by_links = choice.by_links,
-                               .near_only = choice.near_only,
-                               .segments = choice.segments,
-                               .leaving = choice.leaving,
-                               .lanes = choice.lanes,
-                               .by_racks = choice.by_racks,
-                               .adapter_parts = choice.adapter_parts})};
+    return {.us = static_cast<float>(us), .way = encode(way)};
 }
 
 } // namespace
@@ -91,28 +77,28 @@ Prices::Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weigh
 
 // Nodes that send chunk by chunk to one partner after the other lose step. One that runs for all
 // does not.
-bool Prices::loses_step(const Choice &choice, const PricedCall &call) const
+bool Prices::loses_step(const Way &way, const PricedCall &call) const
 {
-    const int radix = radix_of(choice.algorithm);
-    return radix > 2 && pricer_.mirrors(choice) &&
-           choice.chunk_bytes < whole_message(radix, {.bytes = call.bytes, .ranks = ranks_.size()},
-                                              choice.by_racks ? ranks_.query.links.rack_ranks : 0);
+    const int radix = radix_of(way.algorithm);
+    return radix > 2 && pricer_.mirrors(way) &&
+           way.chunk_bytes < whole_message(radix, {.bytes = call.bytes, .ranks = ranks_.size()},
+                                           way.by_racks ? ranks_.query.links.rack_ranks : 0);
 }
 
-Price Prices::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
+Price Prices::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    const double longer = loses_step(choice, call) ? kLosesStep : 1;
+    const double longer = loses_step(way, call) ? kLosesStep : 1;
     limits.most_us /= longer;
-    Price found = may_stand_in(choice.algorithm) ? stand_ins_->price(choice, call, limits)
-                                                 : pricer_.price(choice, call, limits);
+    Price found = may_stand_in(way.algorithm) ? stand_ins_->price(way, call, limits)
+                                              : pricer_.price(way, call, limits);
     found.us *= longer;
     return found;
 }
 
-double Prices::least_us(const Choice &choice, const PricedCall &call)
+double Prices::least_us(const Way &way, const PricedCall &call)
 {
-    return may_stand_in(choice.algorithm) ? stand_ins_->least_us(choice, call)
-                                          : pricer_.least_us(choice, call);
+    return may_stand_in(way.algorithm) ? stand_ins_->least_us(way, call)
+                                       : pricer_.least_us(way, call);
 }
 
 bool Prices::may_stand_in(Algorithm algorithm) const noexcept
@@ -144,7 +130,7 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
             (gains_nothing && set != bit(algorithm))) {
             continue;
         }
-        for (Choice &way : ways_of(algorithm, query)) {
+        for (Way &way : ways_of(algorithm, query)) {
             if (algorithm == Algorithm::kHierarchical) {
                 way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
                 cut(way, first_segments(call.bytes));
@@ -152,15 +138,15 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
             way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
             if (algorithm == Algorithm::kTree) {
                 const Links &links = ranks_.query.links;
-                const int parts = schedule_spec(way, call.bytes, links, ranks_.size()).host_parts;
+                const int parts = resolve_parts(way, call.bytes, links, ranks_.size()).host_parts;
                 way.host_parts = parts * 4 / 5; // about what with_best_sides() will find
             }
             all.push_back({way, least_us(way, call)});
         }
     }
     std::stable_sort(all.begin(), all.end(), [](const Candidate &a, const Candidate &b) {
-        const bool first_a = row_of(a.choice.algorithm).is_one_kernel();
-        const bool first_b = row_of(b.choice.algorithm).is_one_kernel();
+        const bool first_a = row_of(a.way.algorithm).is_one_kernel();
+        const bool first_b = row_of(b.way.algorithm).is_one_kernel();
         return first_a != first_b ? first_a : a.least_us < b.least_us;
     });
     return all;
@@ -173,11 +159,11 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
     Alone alone;
     double other_us = kNeverUs, radix_us = kNeverUs;
     for (const Candidate &candidate : candidates(set, call)) {
-        const Algorithm algorithm = candidate.choice.algorithm;
+        const Algorithm algorithm = candidate.way.algorithm;
         const bool in_levels = algorithm == Algorithm::kHierarchical;
         PricedCell &cell = cell_in(column, algorithm);
         if (!(cell.us > 0)) {
-            cell = cell_of(candidate.choice, kNeverUs);
+            cell = cell_of(candidate.way, kNeverUs);
         }
         const double best_us = std::min({alone.kernel.price.us, alone.hierarchy_us, other_us});
         double most_us =
@@ -185,27 +171,27 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
             best_us;
         const bool is_radix = radix_of(algorithm) != 0; // the same bytes in other rounds
         most_us = is_radix ? std::min(most_us, kMayPass * radix_us) : most_us;
-        most_us = is_always_priced(candidate.choice, call) ? kNeverUs : most_us;
+        most_us = is_always_priced(candidate.way, call) ? kNeverUs : most_us;
         if (candidate.least_us > most_us) {
             continue;
         }
         const PriceLimits limits{.most_us = most_us, .rules = PricedRules::kEachAlone};
-        Choice coarse = candidate.choice;
+        Way coarse = candidate.way;
         if (coarse.over_trees) {
             coarse.chunk_bytes = std::min(kCoarse * coarse.chunk_bytes, kLargestChunkBytes);
         }
         const Price found = price(coarse, call, limits);
         const double us = found.us;
         if (row_of(algorithm).is_one_kernel()) {
-            cell = cell_of(candidate.choice, us);
+            cell = cell_of(candidate.way, us);
             if (us < alone.kernel.price.us) {
-                alone.kernel = {.choice = candidate.choice, .price = found};
+                alone.kernel = {.way = candidate.way, .price = found};
             }
             continue;
         }
         if (us < kNeverUs) {
             (in_levels ? alone.hierarchies : alone.others)
-                .push_back({.choice = candidate.choice, .alone_us = us});
+                .push_back({.way = candidate.way, .alone_us = us});
         }
         radix_us = is_radix ? std::min(radix_us, us) : radix_us;
         if (algorithm != Algorithm::kHost) { // which serves small calls only
@@ -226,18 +212,18 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     PriceTable::Column column{};
     Alone alone = price_alone(set, call, column);
     const auto place_of = [](const Priced &way) { // rings by links after those that are as good
-        return way.alone_us / (way.choice.by_links ? kWorthwhile : 1);
+        return way.alone_us / (way.way.by_links ? kWorthwhile : 1);
     };
     std::stable_sort(alone.others.begin(), alone.others.end(),
                      [&](const Priced &a, const Priced &b) { return place_of(a) < place_of(b); });
     Priced best = alone.kernel, next;
     const auto take = [&](const Priced &way) {
-        PricedCell &cell = cell_in(column, way.choice.algorithm);
+        PricedCell &cell = cell_in(column, way.way.algorithm);
         if (!(way.price.us < static_cast<double>(cell.us))) {
             return; // another way of the algorithm is as good
         }
-        cell = cell_of(way.choice, way.price.us);
-        if (way.choice.algorithm == Algorithm::kHost && call.bytes > kMostHostBytes) {
+        cell = cell_of(way.way, way.price.us);
+        if (way.way.algorithm == Algorithm::kHost && call.bytes > kMostHostBytes) {
             return; // it does not serve
         }
         if (way.price.us < best.price.us) {
@@ -252,7 +238,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
             take(best_hierarchy(alone.hierarchies, best.price.us, call));
             hierarchy_is_priced = true;
         }
-        const auto known_us = static_cast<double>(cell_in(column, other.choice.algorithm).us);
+        const auto known_us = static_cast<double>(cell_in(column, other.way.algorithm).us);
         if (other.alone_us < kWorthwhile * known_us) {
             take(by_both_if_near(best.price.us, known_us, other, call));
         }
@@ -265,17 +251,16 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     const double near_trees_us =
         near_us / (1 - most_adapter_parts(ranks_.query.links, ranks_.size()) / double{kSideParts});
     // Another way of the same algorithm has lost to it, and another radix has the same bytes.
-    if (next.choice.algorithm == best.choice.algorithm ||
-        (radix_of(best.choice.algorithm) != 0 && radix_of(next.choice.algorithm) != 0)) {
+    if (next.way.algorithm == best.way.algorithm ||
+        (radix_of(best.way.algorithm) != 0 && radix_of(next.way.algorithm) != 0)) {
         next = {};
     }
     for (const Priced &way : {best, next}) {
-        const bool trees = way.choice.algorithm == Algorithm::kTree;
-        if (row_of(way.choice.algorithm).is_schedule() && way.price.us < kNeverUs &&
+        const bool trees = way.way.algorithm == Algorithm::kTree;
+        if (row_of(way.way.algorithm).is_schedule() && way.price.us < kNeverUs &&
             way.price.us <= (trees ? near_trees_us : near_us)) {
-            cell_in(column, way.choice.algorithm) =
-                trees ? with_best_sides(way.choice, call)
-                      : with_best_chunk(way.choice, call, way.price);
+            cell_in(column, way.way.algorithm) =
+                trees ? with_best_sides(way.way, call) : with_best_chunk(way.way, call, way.price);
         }
     }
     return column;
@@ -284,15 +269,15 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 // The rings wait for themselves and each other as no closed form knows, and one part too many costs
 // several times what one too few does. So more parts have to save most of what they take from the
 // trees, and the trees' transfers to wait no more. (A little sooner than alone is no less waiting.)
-bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const PricedCall &call)
+bool Prices::takes_parts(Sharing &found, int Way::*parts, int count, const PricedCall &call)
 {
     constexpr double kSaves = 0.8 / kSideParts, kWaitsNoMore = 1.003;
-    Choice way = found.choice;
+    Way way = found.way;
     way.*parts = count;
     if (way.host_parts + way.adapter_parts >= kSideParts) {
         return false; // trees must have some
     }
-    const int more = count - found.choice.*parts;
+    const int more = count - found.way.*parts;
     const double most_us = found.us < kNeverUs ? (1 - kSaves * more) * found.us : kNeverUs;
     const double us = price(way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether}).us;
     if (!(us < most_us)) {
@@ -302,36 +287,36 @@ bool Prices::takes_parts(Sharing &found, int Choice::*parts, int count, const Pr
     if (us > kWaitsNoMore * std::max(found.waits, 1.0) * alone_us) {
         return false;
     }
-    found = {.choice = way, .us = us, .waits = us / alone_us};
+    found = {.way = way, .us = us, .waits = us / alone_us};
     return true;
 }
 
 // Adapters get the most that the closed form and the rings' waiting allow, as it is near to what
 // they can carry. Host memory then may have room for more. Chunks are found for both ways, because
 // those of two rings may have to be larger.
-PricedCell Prices::with_best_sides(const Choice &trees, const PricedCall &call)
+PricedCell Prices::with_best_sides(const Way &trees, const PricedCall &call)
 {
     constexpr int kTried = 10; // numbers of parts, where there may be as many
     const Links &links = ranks_.query.links;
     const int most = most_host_parts(links, ranks_.size());
     const int stride = std::max(1, most / kTried);
-    Sharing found{.choice = trees};
-    found.choice.adapter_parts = 0;
+    Sharing found{.way = trees};
+    found.way.adapter_parts = 0;
     for (int parts = 0; parts <= most; parts += stride) {
-        (void)takes_parts(found, &Choice::host_parts, parts, call);
+        (void)takes_parts(found, &Way::host_parts, parts, call);
     }
-    const PricedCell by_host = with_best_chunk(found.choice, call, price(found.choice, call, {}));
+    const PricedCell by_host = with_best_chunk(found.way, call, price(found.way, call, {}));
     int parts = most_adapter_parts(links, ranks_.size());
-    while (parts > 0 && !takes_parts(found, &Choice::adapter_parts, parts, call)) {
+    while (parts > 0 && !takes_parts(found, &Way::adapter_parts, parts, call)) {
         --parts;
     }
     if (parts == 0) {
         return by_host;
     }
-    if (const int more = found.choice.host_parts + stride; more <= most) {
-        (void)takes_parts(found, &Choice::host_parts, more, call);
+    if (const int more = found.way.host_parts + stride; more <= most) {
+        (void)takes_parts(found, &Way::host_parts, more, call);
     }
-    const PricedCell by_both = with_best_chunk(found.choice, call, price(found.choice, call, {}));
+    const PricedCell by_both = with_best_chunk(found.way, call, price(found.way, call, {}));
     return by_both.us < by_host.us ? by_both : by_host;
 }
 
@@ -340,12 +325,11 @@ PricedCell Prices::with_best_sides(const Choice &trees, const PricedCall &call)
 Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced way,
                                        const PricedCall &call)
 {
-    best_us = is_always_priced(way.choice, call) ? kNeverUs : best_us;
+    best_us = is_always_priced(way.way, call) ? kNeverUs : best_us;
     const double near_us = std::min(kMayPassBetween * best_us, known_us);
     const double most_us = std::min(kFarFromTheBest * best_us, known_us);
     if (way.alone_us < near_us) {
-        way.price =
-            price(way.choice, call, {.most_us = most_us, .rules = PricedRules::kAllTogether});
+        way.price = price(way.way, call, {.most_us = most_us, .rules = PricedRules::kAllTogether});
         if (way.price.us < kNeverUs) {
             way.price.us = by_both(way.price.us, way.alone_us);
         }
@@ -355,38 +339,38 @@ Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced w
 
 // Smaller chunks fill a pipeline sooner, but each costs a message. To run many of them takes long,
 // and may then not be tried.
-PricedCell Prices::with_best_chunk(Choice choice, const PricedCall &call, Price best)
+PricedCell Prices::with_best_chunk(Way way, const PricedCall &call, Price best)
 {
-    constexpr std::size_t kLeastBytes = 64u << 10, kUnit = PricedCell::kChunkUnit;
+    constexpr std::size_t kLeastBytes = 64u << 10, kUnit = kEncodedChunkUnit;
     constexpr std::uint64_t kTransfersOfRank = 250, kTransfersOfHierarchy = 2000;
     constexpr int kMostRanks = 64;
-    const int rings = choice.adapter_parts > 0 ? 2 : 1; // beside trees
+    const int rings = way.adapter_parts > 0 ? 2 : 1; // beside trees
     const std::uint64_t most =
-        choice.algorithm == Algorithm::kHierarchical
+        way.algorithm == Algorithm::kHierarchical
             ? kTransfersOfHierarchy
             : kTransfersOfRank *
                   static_cast<std::uint64_t>(rings * std::min(ranks_.size(), kMostRanks));
-    const std::size_t first_bytes = choice.chunk_bytes;
+    const std::size_t first_bytes = way.chunk_bytes;
     const auto takes = [&](std::size_t chunk_bytes) {
-        Choice way = choice;
-        way.chunk_bytes = chunk_bytes;
-        const Price found = price(way, call, {.most_us = kWorthwhile * best.us});
+        Way other = way;
+        other.chunk_bytes = chunk_bytes;
+        const Price found = price(other, call, {.most_us = kWorthwhile * best.us});
         if (!(found.us < best.us)) {
             return false;
         }
         best = found;
-        choice = way;
+        way = other;
         return true;
     };
-    while (choice.chunk_bytes >= 2 * kLeastBytes && call.bytes > choice.chunk_bytes &&
-           2 * best.transfers <= most && takes(choice.chunk_bytes / 2 / kUnit * kUnit)) {
+    while (way.chunk_bytes >= 2 * kLeastBytes && call.bytes > way.chunk_bytes &&
+           2 * best.transfers <= most && takes(way.chunk_bytes / 2 / kUnit * kUnit)) {
     }
-    if (choice.chunk_bytes == first_bytes && best.transfers <= most) {
-        while (2 * choice.chunk_bytes <= kLargestChunkBytes && call.bytes > choice.chunk_bytes &&
-               takes(2 * choice.chunk_bytes)) {
+    if (way.chunk_bytes == first_bytes && best.transfers <= most) {
+        while (2 * way.chunk_bytes <= kLargestChunkBytes && call.bytes > way.chunk_bytes &&
+               takes(2 * way.chunk_bytes)) {
         }
     }
-    return cell_of(choice, best.us);
+    return cell_of(way, best.us);
 }
 
 // Segments hide the rounds of ways that cut the vector, but what multiplies has few to hide: each
@@ -396,7 +380,7 @@ Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
 {
     const double least_us = least_alone(ways)->alone_us;
     const auto others = std::stable_partition(
-        ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.choice); });
+        ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.way); });
     Priced multiplied = best_of_kind({ways.begin(), others}, least_us, other_us, call);
     Priced cut = best_of_kind({others, ways.end()}, least_us, other_us, call);
     run_in_full(multiplied, std::min(cut.price.us, other_us), call);
@@ -408,10 +392,10 @@ Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
 void Prices::run_in_full(Priced &best, double next_us, const PricedCall &call)
 {
     if (best.price.us < next_us && next_us < kMayBeLate * best.price.us &&
-        ranks_.size() <= kMostInFull && pricer_.mirrors(best.choice) &&
-        partners_of(best.choice.between_nodes, ranks_.query.nodes) > 1) {
+        ranks_.size() <= kMostInFull && pricer_.mirrors(best.way) &&
+        partners_of(best.way.between_nodes, ranks_.query.nodes) > 1) {
         const double together_us =
-            in_full_.price(best.choice, call, {.rules = PricedRules::kAllTogether}).us;
+            in_full_.price(best.way, call, {.rules = PricedRules::kAllTogether}).us;
         best.price.us = by_both(together_us, best.alone_us);
     }
 }
@@ -439,38 +423,38 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double least_us, dou
     if (best.alone_us > kMayBecomeBest * other_us) {
         return best;
     }
-    take_if_below(kNeverUs, first->choice, best, call);
+    take_if_below(kNeverUs, first->way, best, call);
     if (best.price.us > kMayBecomeBest * other_us) {
         return best;
     }
     const double most_us = kMayBecomeBest * std::min(other_us, least_us);
-    if (!best.choice.over_trees && best.choice.segments > 1) {
-        Choice alone = best.choice;
+    if (!best.way.over_trees && best.way.segments > 1) {
+        Way alone = best.way;
         alone.leaving = 1;
         take_if_below(best.price.us, alone, best, call);
     }
     find_segments(best, call);
-    const auto partners = [this](const Choice &way) {
+    const auto partners = [this](const Way &way) {
         return partners_of(way.between_nodes, ranks_.query.nodes);
     };
-    const Choice known = best.choice;
+    const Way known = best.way;
     std::stable_sort(ways.begin(), ways.end(), [&](const Priced &a, const Priced &b) {
-        return partners(a.choice) < partners(b.choice);
+        return partners(a.way) < partners(b.way);
     });
     bool changed = false;
     for (const Priced &other : ways) {
-        Choice way = other.choice;
-        cut(way, best.choice.segments);
-        way.leaving = way.over_trees == best.choice.over_trees ? best.choice.leaving : way.leaving;
+        Way way = other.way;
+        cut(way, best.way.segments);
+        way.leaving = way.over_trees == best.way.over_trees ? best.way.leaving : way.leaving;
         const bool is_known = way.between_nodes == known.between_nodes &&
                               way.over_trees == known.over_trees &&
                               way.by_links == known.by_links && way.near_only == known.near_only &&
                               way.by_racks == known.by_racks;
-        const int more = partners(way) - partners(best.choice);
+        const int more = partners(way) - partners(best.way);
         const double worth = more > 0 ? kWorthMorePartners : more < 0 ? 1 / kWorthMorePartners : 1;
         const double below_us = worth * best.price.us;
         if (is_known || other.alone_us >= most_us ||
-            (way == other.choice && other.alone_us >= below_us)) {
+            (way == other.way && other.alone_us >= below_us)) {
             continue;
         }
         changed |= take_if_below(below_us, way, best, call);
@@ -479,19 +463,19 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double least_us, dou
         find_segments(best, call);
     }
     let_two_leave(best, call);
-    best.alone_us = price(best.choice, call, {.rules = PricedRules::kEachAlone}).us;
+    best.alone_us = price(best.way, call, {.rules = PricedRules::kEachAlone}).us;
     best.price.us = by_both(best.price.us, best.alone_us);
     return best;
 }
 
 // By links that wait for each other.
-bool Prices::take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call)
+bool Prices::take_if_below(double us, const Way &way, Priced &best, const PricedCall &call)
 {
     const Price found = price(way, call, {.most_us = us, .rules = PricedRules::kAllTogether});
     if (!(found.us < us)) {
         return false;
     }
-    best = {.choice = way, .price = found};
+    best = {.way = way, .price = found};
     return true;
 }
 
@@ -505,7 +489,7 @@ int Prices::most_gpus() const
 }
 
 // Over trees a segment has two lanes at least.
-int Prices::most_segments(const Choice &way) const
+int Prices::most_segments(const Way &way) const
 {
     const int most = hetcoll::most_segments(most_gpus());
     return way.over_trees ? std::min(most, kMostPricedChannels / 2) : most;
@@ -522,7 +506,7 @@ int Prices::first_segments(std::size_t bytes) const
 
 // Over trees into as many lanes as channels and slices allow: less waits, and equal slices take no
 // more messages.
-void Prices::cut(Choice &way, int segments) const
+void Prices::cut(Way &way, int segments) const
 {
     way.segments = segments;
     if (way.over_trees) {
@@ -535,24 +519,24 @@ void Prices::cut(Choice &way, int segments) const
 // before, and costs twice the messages, and the time to run them here.
 void Prices::find_segments(Priced &best, const PricedCall &call)
 {
-    const int most = most_segments(best.choice);
+    const int most = most_segments(best.way);
     const auto takes = [&](int segments, double worth) {
-        Choice way = best.choice;
+        Way way = best.way;
         if (segments < 1 || segments > most) {
             return false;
         }
         cut(way, segments);
         return take_if_below(worth * best.price.us, way, best, call);
     };
-    const int before = best.choice.segments;
+    const int before = best.way.segments;
     const bool looks_ahead = call.bytes <= kMostBytesInFewMessages && ranks_.size() <= kMostInFull;
     for (double was = kNeverUs; best.price.us < kWorthwhile * was;) {
         was = best.price.us;
-        if (!takes(2 * best.choice.segments, kAsGood) && looks_ahead) {
-            takes(4 * best.choice.segments, 1);
+        if (!takes(2 * best.way.segments, kAsGood) && looks_ahead) {
+            takes(4 * best.way.segments, 1);
         }
     }
-    while (best.choice.segments <= before && takes(best.choice.segments / 2, 1)) {
+    while (best.way.segments <= before && takes(best.way.segments / 2, 1)) {
     }
 }
 
@@ -561,11 +545,11 @@ void Prices::find_segments(Priced &best, const PricedCall &call)
 void Prices::let_two_leave(Priced &best, const PricedCall &call)
 {
     constexpr std::size_t kLeastBytes = 32u << 10;
-    if (best.choice.leaving != 1) {
+    if (best.way.leaving != 1) {
         return;
     }
-    for (const int segments : {best.choice.segments, 2 * best.choice.segments}) {
-        Choice two = best.choice;
+    for (const int segments : {best.way.segments, 2 * best.way.segments}) {
+        Way two = best.way;
         two.segments = segments;
         two.leaving = 2;
         if (segments <= most_segments(two) &&

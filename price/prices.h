@@ -40,17 +40,17 @@ public:
 
 private:
     struct Candidate {
-        Choice choice;
+        Way way;
         double least_us;
     };
     [[nodiscard]] std::vector<Candidate> candidates(AlgorithmSet set, const PricedCall &call);
-    [[nodiscard]] PricedCell with_best_chunk(Choice choice, const PricedCall &call, Price best);
-    [[nodiscard]] bool loses_step(const Choice &choice, const PricedCall &call) const;
-    [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
-    [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
+    [[nodiscard]] PricedCell with_best_chunk(Way way, const PricedCall &call, Price best);
+    [[nodiscard]] bool loses_step(const Way &way, const PricedCall &call) const;
+    [[nodiscard]] Price price(const Way &way, const PricedCall &call, PriceLimits limits);
+    [[nodiscard]] double least_us(const Way &way, const PricedCall &call);
     [[nodiscard]] bool may_stand_in(Algorithm algorithm) const noexcept;
     struct Priced {
-        Choice choice{};
+        Way way{};
         Price price{.us = std::numeric_limits<double>::infinity()};
         double alone_us = std::numeric_limits<double>::infinity(); // links wait for nobody
     };
@@ -74,14 +74,14 @@ private:
                                       const PricedCall &call);
     // The best of trees with other parts of the vector, so far.
     struct Sharing {
-        Choice choice{};
+        Way way{};
         double us = std::numeric_limits<double>::infinity();    // links wait for each other
         double waits = std::numeric_limits<double>::infinity(); // of what they take alone
     };
-    bool takes_parts(Sharing &found, int Choice::*parts, int count, const PricedCall &call);
-    [[nodiscard]] PricedCell with_best_sides(const Choice &trees, const PricedCall &call);
+    bool takes_parts(Sharing &found, int Way::*parts, int count, const PricedCall &call);
+    [[nodiscard]] PricedCell with_best_sides(const Way &trees, const PricedCall &call);
     void run_in_full(Priced &best, double next_us, const PricedCall &call);
-    bool take_if_below(double us, const Choice &way, Priced &best, const PricedCall &call);
+    bool take_if_below(double us, const Way &way, Priced &best, const PricedCall &call);
     void find_segments(Priced &best, const PricedCall &call);
     void let_two_leave(Priced &best, const PricedCall &call);
     [[nodiscard]] int most_gpus() const; // of a node
@@ -89,9 +89,9 @@ private:
     {
         return ranks_.query.ranks_per_node_max == 1;
     }
-    [[nodiscard]] int most_segments(const Choice &way) const;
+    [[nodiscard]] int most_segments(const Way &way) const;
     [[nodiscard]] int first_segments(std::size_t bytes) const; // to try, of a hierarchy
-    void cut(Choice &way, int segments) const;                 // a hierarchy's
+    void cut(Way &way, int segments) const;                    // a hierarchy's
 
     const Ranks &ranks_;
     Weighted weighted_;

@@ -1,7 +1,7 @@
 #include "price/rank.h"
 
 #include "base/slots.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 #include "schedule/turns.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "price/rank_plans.h"
 
 #include "machine/cpu_limits.h"
-#include "price/candidates.h"
+#include "plan/candidates.h"
 #include "schedule/algorithms.h"
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
@@ -47,13 +47,13 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 }
 
 // As build_trees() has their channels.
-std::vector<SideWay> sides_of(const ScheduleSpec &spec)
+std::vector<SideWay> sides_of(const Way &resolved)
 {
     std::vector<SideWay> sides;
-    if (spec.host_parts > 0) {
+    if (resolved.host_parts > 0) {
         sides.push_back(SideWay::kHost);
     }
-    if (spec.adapter_parts > 0) {
+    if (resolved.adapter_parts > 0) {
         sides.push_back(SideWay::kAdapter);
     }
     return sides;
@@ -77,11 +77,11 @@ std::vector<int> group_factors(Algorithm algorithm, int size, int rack)
 // Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
 // half as long again: they are run in full where that costs little.
 // Likewise groups of nodes that lie across two racks.
-bool mirrors_circulant(const Choice &choice, const Cluster &cluster)
+bool mirrors_circulant(const Way &way, const Cluster &cluster)
 {
     const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
-    return (is_alike_on_all(nodes, radix_of(choice.algorithm), choice.by_racks ? rack : 0) &&
-            nodes_in_reach(cluster, 1, choice) == (rack == 0 ? nodes : std::min(rack, nodes))) ||
+    return (is_alike_on_all(nodes, radix_of(way.algorithm), way.by_racks ? rack : 0) &&
+            nodes_in_reach(cluster, 1, way) == (rack == 0 ? nodes : std::min(rack, nodes))) ||
            nodes > kMostInFull;
 }
 
@@ -104,17 +104,17 @@ bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
     return alike;
 }
 
-int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choice)
+int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way)
 {
     const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
-    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
+    const bool in_levels = way.algorithm == Algorithm::kHierarchical;
     const int on_node = in_levels ? 1 : ranks_of_node;
     if (rack == 0 || nodes <= rack) {
         return nodes;
     }
     int group = 1;
-    for (const int factor : group_factors(in_levels ? choice.between_nodes : choice.algorithm,
-                                          nodes * on_node, choice.by_racks ? rack * on_node : 0)) {
+    for (const int factor : group_factors(in_levels ? way.between_nodes : way.algorithm,
+                                          nodes * on_node, way.by_racks ? rack * on_node : 0)) {
         group *= factor;
         if (group % (rack * on_node) == 0) {
             return rack;
@@ -126,37 +126,36 @@ int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choi
     return rack;
 }
 
-bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice)
+bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way)
 {
     const int nodes = cluster.node_count();
-    switch (choice.algorithm) {
+    switch (way.algorithm) {
     case Algorithm::kRing: return true;
     // Circulants between nodes, too: to run them in full would cost more than it is worth.
     case Algorithm::kHierarchical:
-        return (choice.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
-               (choice.between_nodes != Algorithm::kRecursiveMultiplying ||
-                multiplies_evenly(nodes));
+        return (way.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
+               (way.between_nodes != Algorithm::kRecursiveMultiplying || multiplies_evenly(nodes));
     case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
     case Algorithm::kRabenseifner:
-        return ranks_of_node == 1 ? mirrors_circulant(choice, cluster)
+        return ranks_of_node == 1 ? mirrors_circulant(way, cluster)
                                   : is_power(nodes) && is_power(ranks_of_node);
     // Several ranks of a node are at different places of their circles.
     case Algorithm::kRadix3:
     case Algorithm::kRadix4:
-    case Algorithm::kRadix8: return ranks_of_node == 1 && mirrors_circulant(choice, cluster);
+    case Algorithm::kRadix8: return ranks_of_node == 1 && mirrors_circulant(way, cluster);
     case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
     case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
     default: return false;
     }
 }
 
-RankPlans::RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
+RankPlans::RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes,
                      std::size_t element_bytes, std::span<const int> shares,
                      RecordedSchedules *recorded)
-    : ranks_(ranks), choice_(choice), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
-      spec_(schedule_spec(choice, bytes, ranks.query.links, ranks.size())), sides_(sides_of(spec_)),
-      runs_(choice.node_by_node ? node_runs(ranks) : std::vector<int>{}),
-      recorded_(recorded != nullptr ? &recorded->find(spec_, ranks.size()) : nullptr)
+    : ranks_(ranks), way_(way), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
+      resolved_(resolve_parts(way, bytes, ranks.query.links, ranks.size())), sides_(sides_of(resolved_)),
+      runs_(way.node_by_node ? node_runs(ranks) : std::vector<int>{}),
+      recorded_(recorded != nullptr ? &recorded->find(resolved_, ranks.size()) : nullptr)
 {
 }
 
@@ -169,12 +168,12 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
     return {.path = path,
             .maps = maps(),
             .sides = sides_,
-            .shares_ports = choice_.algorithm == Algorithm::kHierarchical,
-            .partners = choice_.algorithm == Algorithm::kHierarchical
-                            ? partners_of(choice_.between_nodes, ranks_.query.nodes)
-                        : choice_.algorithm == Algorithm::kRing
+            .shares_ports = way_.algorithm == Algorithm::kHierarchical,
+            .partners = way_.algorithm == Algorithm::kHierarchical
+                            ? partners_of(way_.between_nodes, ranks_.query.nodes)
+                        : way_.algorithm == Algorithm::kRing
                             ? 0
-                            : partners_of(choice_.algorithm, ranks_.size()),
+                            : partners_of(way_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
             .message_latency_us = links.host_latency_us + turns_us,
             .far_latency_us = far_latency_us(links) + turns_us};
@@ -182,7 +181,7 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
 
 bool RankPlans::maps() const
 {
-    return !row_of(choice_.algorithm).has(Trait::kWholeVectors) && ranks_.query.links.gpu_gbps > 0;
+    return !row_of(way_.algorithm).has(Trait::kWholeVectors) && ranks_.query.links.gpu_gbps > 0;
 }
 
 ScheduleParts RankPlans::parts() const
@@ -192,14 +191,16 @@ ScheduleParts RankPlans::parts() const
             .trees = &ranks_.trees,
             .groups = &ranks_.groups,
             .rings = &ranks_.rings,
-            .shares = shares_};
+            .shares = shares_,
+            .rack_ranks = ranks_.query.links.rack_ranks,
+            .rack_nodes = ranks_.query.links.racks.nodes};
 }
 
 std::shared_ptr<const ChannelSteps> RankPlans::recorded_of(int rank) const
 {
     std::shared_ptr<const ChannelSteps> &known = recorded_->ranks[static_cast<std::size_t>(rank)];
     if (known == nullptr) {
-        ChannelSteps steps = by_channels(build_schedule(spec_, rank, parts()));
+        ChannelSteps steps = by_channels(build_schedule(resolved_, rank, parts()));
         known = early_is_done_ ? without_early(std::move(steps))
                                : std::make_shared<const ChannelSteps>(std::move(steps));
     }
@@ -212,9 +213,9 @@ std::unique_ptr<StepFeed> RankPlans::feed_of(int rank) const
     if (recorded_ != nullptr) {
         return feed_steps(recorded_of(rank));
     }
-    auto program = schedule_program(spec_, rank, parts());
+    auto program = schedule_program(resolved_, rank, parts());
     return program ? feed_program(std::move(program))
-                   : feed_schedule(build_schedule(spec_, rank, parts()));
+                   : feed_schedule(build_schedule(resolved_, rank, parts()));
 }
 
 SimRankPlan RankPlans::plan_of_all_channels(int rank) const
@@ -223,7 +224,7 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
     plan.feed = feed_of(rank);
     plan.count = bytes_ / element_bytes_;
     plan.element_bytes = element_bytes_;
-    plan.chunk_bytes = choice_.chunk_bytes;
+    plan.chunk_bytes = way_.chunk_bytes;
     plan.last_channel = plan.feed->channel_count();
     plan.is_mapped = [this, rank, maps = maps()](int peer) {
         return maps && ranks_.node_of[static_cast<std::size_t>(peer)] ==
@@ -235,8 +236,8 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
 MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
 {
     const bool in_ring =
-        choice_.algorithm == Algorithm::kRing || (choice_.algorithm == Algorithm::kHierarchical &&
-                                                  choice_.between_nodes == Algorithm::kRing);
+        way_.algorithm == Algorithm::kRing ||
+        (way_.algorithm == Algorithm::kHierarchical && way_.between_nodes == Algorithm::kRing);
     MachineOptions options = machine_options(path);
     options.mirrored = true;
     options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
@@ -257,7 +258,7 @@ SimRankPlan RankPlans::mirrored_plan(int rank, const Cluster &cluster) const
     const auto blocks = static_cast<std::size_t>(plan.feed->block_count());
     plan.count = (plan.count + blocks - 1) / blocks * blocks;
     const int ours = ranks_.on_first_node();
-    const int near = nodes_in_reach(cluster, ours, choice_);
+    const int near = nodes_in_reach(cluster, ours, way_);
     plan.actor_of = [ours, near](int peer) {
         return peer < ours ? peer : (peer / ours < near ? ours : 2 * ours) + peer % ours;
     };

@@ -20,21 +20,20 @@ inline constexpr int kMostInFull = 64; // ranks that are all run
 // Whether all nodes do the same then, so that the ranks of the first one alone may run: what
 // neither folds nor goes along a line. Hierarchies, and more than kMostInFull ranks, also where
 // they only nearly do.
-[[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Choice &choice);
+[[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way);
 
 // How many nodes from the first one on exchange inside one rack, so that the same is true of every
 // rack. If a group of nodes lies across two racks, its messages count as leaving the rack, because
 // the slowest nodes hold up all.
-[[nodiscard]] int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Choice &choice);
+[[nodiscard]] int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way);
 
 class RankPlans {
 public:
     // Of a call of so many bytes by the schedule that was chosen. `shares`: by rank, of kWeighted.
     // All outlive it. With `recorded`, which is of these ranks and shares, schedules are built once
     // and kept there; without, they are built as the ranks go on.
-    RankPlans(const Ranks &ranks, const Choice &choice, std::size_t bytes,
-              std::size_t element_bytes, std::span<const int> shares,
-              RecordedSchedules *recorded = nullptr);
+    RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes, std::size_t element_bytes,
+              std::span<const int> shares, RecordedSchedules *recorded = nullptr);
 
     // Those channels of kWeighted that run before the late rank comes are done. Before anything is
     // recorded.
@@ -62,10 +61,10 @@ private:
     [[nodiscard]] SimRankPlan plan_of_all_channels(int rank) const;
 
     const Ranks &ranks_;
-    const Choice &choice_;
+    const Way &way_;
     std::size_t bytes_, element_bytes_;
     std::span<const int> shares_;
-    ScheduleSpec spec_;
+    Way resolved_;
     std::vector<SideWay> sides_;
     std::vector<int> runs_; // of kOrdered, node by node
     RecordedSchedules::Of *recorded_;

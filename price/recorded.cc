@@ -4,15 +4,15 @@
 
 namespace hetcoll {
 
-RecordedSchedules::Of &RecordedSchedules::find(const ScheduleSpec &spec, int ranks)
+RecordedSchedules::Of &RecordedSchedules::find(const Way &way, int ranks)
 {
     const auto known =
-        std::find_if(all_.begin(), all_.end(), [&](const Of &of) { return of.spec == spec; });
+        std::find_if(all_.begin(), all_.end(), [&](const Of &of) { return of.way == way; });
     if (known != all_.end()) {
         return *known;
     }
     Of &made = all_.emplace_back();
-    made.spec = spec;
+    made.way = way;
     made.ranks.resize(static_cast<std::size_t>(ranks));
     return made;
 }

@@ -12,8 +12,8 @@ namespace hetcoll {
 
 class RecordedSchedules {
 public:
-    struct Of { // one schedule
-        ScheduleSpec spec;
+    struct Of {                                                 // one schedule
+        Way way;                                                // resolved
         std::vector<std::shared_ptr<const ChannelSteps>> ranks; // null: not asked for yet
         // How many vectors cross each link of the machine; empty: not known.
         std::vector<double> crossing;
@@ -23,7 +23,7 @@ public:
         double latencies_us = -1;
     };
     // Stays where it is.
-    [[nodiscard]] Of &find(const ScheduleSpec &spec, int ranks);
+    [[nodiscard]] Of &find(const Way &way, int ranks);
 
 private:
     std::deque<Of> all_;

@@ -12,10 +12,10 @@ namespace {
 constexpr int kShortChain = 2, kLongChain = 4; // nodes
 
 // The same on every node, whatever their number: all that does not fold.
-bool is_symmetric(const Choice &choice)
+bool is_symmetric(const Way &way)
 {
-    const bool in_levels = choice.algorithm == Algorithm::kHierarchical;
-    return (in_levels ? choice.between_nodes : choice.algorithm) != Algorithm::kRecursiveDoubling;
+    const bool in_levels = way.algorithm == Algorithm::kHierarchical;
+    return (in_levels ? way.between_nodes : way.algorithm) != Algorithm::kRecursiveDoubling;
 }
 
 void take_latencies(const Links &from, Links &to)
@@ -50,15 +50,14 @@ StandIns::StandIn::StandIn(Cluster alike, const NodePattern &pattern, const Link
 }
 
 // By links only where it has an order of its own, or slices.
-Choice StandIns::StandIn::way_of(Choice choice) const
+Way StandIns::StandIn::way_of(Way way) const
 {
     const Groups &groups = ranks.groups;
-    choice.near_only = choice.near_only && !groups.near_slices.empty();
-    const bool has_slices = choice.near_only || !groups.slices.empty();
-    const bool can =
-        choice.algorithm == Algorithm::kHierarchical ? has_slices : !ranks.rings.empty();
-    choice.by_links = choice.by_links && can;
-    return choice;
+    way.near_only = way.near_only && !groups.near_slices.empty();
+    const bool has_slices = way.near_only || !groups.slices.empty();
+    const bool can = way.algorithm == Algorithm::kHierarchical ? has_slices : !ranks.rings.empty();
+    way.by_links = way.by_links && can;
+    return way;
 }
 
 StandIns::StandIns(const Cluster &cluster, const Ranks &ranks)
@@ -106,41 +105,41 @@ StandIns::Sizes &StandIns::scattered()
 }
 
 // Where one node of the cluster cannot run for all, one rank can.
-StandIns::Sizes &StandIns::sizes_for(const Choice &choice)
+StandIns::Sizes &StandIns::sizes_for(const Way &way)
 {
-    if (choice.algorithm == Algorithm::kHierarchical || choice.by_links ||
+    if (way.algorithm == Algorithm::kHierarchical || way.by_links ||
         node_shape(ranks_.query).max == 1) {
         return nodes_;
     }
-    const bool folds = !nodes_.folded.empty() && !is_symmetric(choice);
+    const bool folds = !nodes_.folded.empty() && !is_symmetric(way);
     const StandIn &any = folds ? nodes_.folded.front() : nodes_.all.front();
-    return in_order_ && any.pricer.mirrors(choice) ? nodes_ : scattered();
+    return in_order_ && any.pricer.mirrors(way) ? nodes_ : scattered();
 }
 
-std::deque<StandIns::StandIn> &StandIns::of(const Choice &choice)
+std::deque<StandIns::StandIn> &StandIns::of(const Way &way)
 {
-    Sizes &sizes = sizes_for(choice);
-    return sizes.folded.empty() || is_symmetric(choice) ? sizes.all : sizes.folded;
+    Sizes &sizes = sizes_for(way);
+    return sizes.folded.empty() || is_symmetric(way) ? sizes.all : sizes.folded;
 }
 
-Price StandIns::price(const Choice &choice, const PricedCall &call, PriceLimits limits)
+Price StandIns::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    if (choice.algorithm == Algorithm::kOrdered) {
-        return of_chain(choice, call);
+    if (way.algorithm == Algorithm::kOrdered) {
+        return of_chain(way, call);
     }
-    const double fold = fold_us(choice, call.bytes);
+    const double fold = fold_us(way, call.bytes);
     limits.most_us -= fold;
     Price most;
-    for (StandIn &one : of(choice)) {
-        const Choice way = one.way_of(choice);
-        const Price price = one.pricer.price(way, call, limits);
+    for (StandIn &one : of(way)) {
+        const Way of_one = one.way_of(way);
+        const Price price = one.pricer.price(of_one, call, limits);
         most = price.us > most.us ? price : most;
     }
     most.us += fold;
     return most;
 }
 
-Price StandIns::of_chain(const Choice &choice, const PricedCall &call)
+Price StandIns::of_chain(const Way &way, const PricedCall &call)
 {
     for (std::size_t kind = short_chains_.size(); kind < kinds_.size(); ++kind) {
         add(short_chains_, kinds_[kind], kShortChain);
@@ -148,8 +147,8 @@ Price StandIns::of_chain(const Choice &choice, const PricedCall &call)
     }
     Price most;
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-        Price price = short_chains_[kind].pricer.price(choice, call);
-        const Price longer = long_chains_[kind].pricer.price(choice, call);
+        Price price = short_chains_[kind].pricer.price(way, call);
+        const Price longer = long_chains_[kind].pricer.price(way, call);
         const double steps =
             static_cast<double>(cluster_.node_count() - kShortChain) / (kLongChain - kShortChain);
         price.us += (longer.us - price.us) * steps;
@@ -159,25 +158,25 @@ Price StandIns::of_chain(const Choice &choice, const PricedCall &call)
     return most;
 }
 
-double StandIns::least_us(const Choice &choice, const PricedCall &call)
+double StandIns::least_us(const Way &way, const PricedCall &call)
 {
-    if (choice.algorithm == Algorithm::kOrdered) {
+    if (way.algorithm == Algorithm::kOrdered) {
         return 0;
     }
     double most = 0;
-    for (StandIn &one : of(choice)) {
-        const Choice way = one.way_of(choice);
-        most = std::max(most, one.pricer.least_us(way, call));
+    for (StandIn &one : of(way)) {
+        const Way of_one = one.way_of(way);
+        most = std::max(most, one.pricer.least_us(of_one, call));
     }
-    return most + fold_us(choice, call.bytes);
+    return most + fold_us(way, call.bytes);
 }
 
 // A vector there and one back.
-double StandIns::fold_us(const Choice &choice, std::size_t bytes)
+double StandIns::fold_us(const Way &way, std::size_t bytes)
 {
     const Links &links = ranks_.query.links;
-    const Sizes &sizes = sizes_for(choice);
-    const bool folded = !sizes.folded.empty() && !is_symmetric(choice);
+    const Sizes &sizes = sizes_for(way);
+    const bool folded = !sizes.folded.empty() && !is_symmetric(way);
     const double way_us =
         links.node_latency_us + transfer_us(static_cast<double>(bytes), links.node_gbps);
     return folded ? 2 * way_us : 0;

@@ -21,15 +21,15 @@ public:
     StandIns(const Cluster &cluster, const Ranks &ranks);
 
     // Of schedules but kWeighted, in which all ranks talk to all others.
-    [[nodiscard]] Price price(const Choice &choice, const PricedCall &call, PriceLimits limits);
-    [[nodiscard]] double least_us(const Choice &choice, const PricedCall &call);
+    [[nodiscard]] Price price(const Way &way, const PricedCall &call, PriceLimits limits);
+    [[nodiscard]] double least_us(const Way &way, const PricedCall &call);
 
 private:
     struct StandIn {
         StandIn(Cluster alike, const NodePattern &pattern, const Links &links);
         StandIn(const StandIn &) = delete; // the pricer knows the others
         StandIn &operator=(const StandIn &) = delete;
-        [[nodiscard]] Choice way_of(Choice choice) const;
+        [[nodiscard]] Way way_of(Way way) const;
         Cluster cluster;
         Ranks ranks;
         Pricer pricer;
@@ -45,10 +45,10 @@ private:
     void add(std::deque<StandIn> &to, const Kind &kind, int nodes) const;
     void add(Sizes &to, const Kind &kind, int nodes) const;
     [[nodiscard]] Sizes &scattered();
-    [[nodiscard]] Sizes &sizes_for(const Choice &choice);
-    [[nodiscard]] std::deque<StandIn> &of(const Choice &choice);
-    [[nodiscard]] Price of_chain(const Choice &choice, const PricedCall &call);
-    [[nodiscard]] double fold_us(const Choice &choice, std::size_t bytes);
+    [[nodiscard]] Sizes &sizes_for(const Way &way);
+    [[nodiscard]] std::deque<StandIn> &of(const Way &way);
+    [[nodiscard]] Price of_chain(const Way &way, const PricedCall &call);
+    [[nodiscard]] double fold_us(const Way &way, std::size_t bytes);
 
     const Cluster &cluster_;
     const Ranks &ranks_;

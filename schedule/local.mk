@@ -5,7 +5,7 @@ hetcoll_sources += \
 	schedule/direct.h schedule/direct.cc \
 	schedule/fold.h \
 	schedule/halves.h \
-	schedule/hierarchical.h schedule/hierarchical.cc \
+	schedule/groups.h schedule/groups.cc \
 	schedule/in_network.h schedule/in_network.cc \
 	schedule/match.h schedule/match.cc \
 	schedule/ordered.cc \

@@ -2,11 +2,11 @@
 // and run by the schedules that it would run.
 #pragma once
 
+#include "choice/choose.h"
 #include "engine/types/settings.h"
 #include "machine/rank_shares.h"
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
-#include "plan/choice.h"
 #include "sim/child.h"
 #include "tuning/table.h"
 

@@ -2,6 +2,7 @@
 
 #include "machine/rank_rings.h"
 #include "plan/build_schedule.h"
+#include "plan/describe.h"
 #include "schedule/halves.h"
 #include "schedule/in_network.h"
 #include "tools/info_prices.h"
@@ -35,11 +36,6 @@ AllSchedules for_each(int participants, const std::function<Schedule(int rank)> 
         all.schedules.push_back(build(rank));
     }
     return all;
-}
-
-std::string counted(int count, const char *what)
-{
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 // The first `count` GPUs of a node.
@@ -141,43 +137,39 @@ Status find_needs(const CallRequest &request, const Query &query, AlgorithmSet a
     return {};
 }
 
-// Of those whose schedules have parts.
-std::string describe(const ScheduleSpec &spec, const Parts &parts)
+// "1,2,1 of 4".
+std::string print_shares(const std::vector<int> &shares)
 {
-    if (spec.algorithm == Algorithm::kHierarchical) {
-        return std::string(algorithm_name(spec.between_nodes)) + " between the nodes" +
-               (spec.over_trees ? ", over trees on them, " : ", ") +
-               (spec.by_links ? "slices by flow, " : "") +
-               (spec.by_links && spec.near_only ? "near owners only, " : "") +
-               (spec.rack > 0 ? format("racks of %d nodes first, ", spec.rack) : "") +
-               counted(spec.segments, "segment") +
-               (spec.lanes > 1 ? format(" of up to %d lanes", spec.lanes) : "");
+    std::string text;
+    for (const int share : shares) {
+        text += (text.empty() ? "" : ",") + std::to_string(share);
     }
-    if (spec.algorithm == Algorithm::kTree) {
-        const std::string sides = print_sides(spec.host_parts, spec.adapter_parts);
-        return counted(static_cast<int>(parts.trees.trees.size()), "tree") +
-               (sides.empty() ? "" : ", " + sides);
-    }
-    if (spec.algorithm == Algorithm::kRing && spec.by_links) {
-        return counted(static_cast<int>(parts.rings.size()), "ring") +
-               " by links: " + print_rings(parts.rings);
-    }
-    if (spec.rack > 0) {
-        return format("racks of %d ranks first", spec.rack);
-    }
-    if (spec.algorithm == Algorithm::kOrdered) {
-        return spec.node_by_node ? "from node to node" : "from rank to rank";
-    }
-    if (spec.algorithm == Algorithm::kWeighted) {
-        std::string text = "shares ";
-        for (const int share : parts.shares) {
-            text += std::to_string(share) + ",";
+    return text + " of " + std::to_string(std::accumulate(shares.begin(), shares.end(), 0));
+}
+
+// The parts of a way that has any, and what they are on these ranks.
+std::string describe(const Way &way, const Parts &parts)
+{
+    std::string text = describe_parts(way, parts.rings.size());
+    const auto add = [&text](const std::string &more) {
+        text += (text.empty() ? "" : ", ") + more;
+    };
+    switch (row_of(way.algorithm).needs) {
+    case Needs::kTrees: add(counted(parts.trees.trees.size(), "tree")); break;
+    case Needs::kShares:
+        add("shares " + print_shares(parts.shares));
+        add(counted(static_cast<std::size_t>(way.segments), "segment"));
+        break;
+    case Needs::kGroups: break;
+    case Needs::kMessages:
+        if (way.by_links) {
+            text += ": " + print_rings(parts.rings);
         }
-        text.back() = ' ';
-        const int sum = std::accumulate(parts.shares.begin(), parts.shares.end(), 0);
-        return text + "of " + std::to_string(sum) + ", " + counted(spec.segments, "segment");
+        break;
+    case Needs::kOneNode:
+    case Needs::kAggregators: break;
     }
-    return {};
+    return text;
 }
 
 Result<AllSchedules> in_network(const Query &query)
@@ -199,8 +191,9 @@ Result<AllSchedules> in_network(const Query &query)
     return for_each(
         tree.participants(), [&](int who) { return build_in_network(tree, who); },
         allreduce_in_network(query.ranks, leaves == 1 && query.slices == 1),
-        counted(leaves, "aggregator") + (leaves > 1 ? " below a spine, " : ", ") +
-            counted(tree.messages, "message") + " a rank");
+        counted(static_cast<std::size_t>(leaves), "aggregator") +
+            (leaves > 1 ? " below a spine, " : ", ") +
+            counted(static_cast<std::size_t>(tree.messages), "message") + " a rank");
 }
 
 Result<AllSchedules> allreduce(const CallRequest &request, Query query, const NodesView &view,
@@ -224,26 +217,28 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const No
     if (!prices.ok()) {
         return prices.take_status();
     }
-    const ScheduleSpec spec =
-        schedule_spec(prices->choose(query, nullptr), query.bytes, parts.links, query.ranks);
+    const Way way =
+        resolve_parts(prices->choose(query, nullptr), query.bytes, parts.links, query.ranks);
     parts.groups.slices = prices->groups().slices;
     parts.groups.near_slices = prices->groups().near_slices;
-    for (std::size_t node = 0; spec.over_trees && node < parts.groups.nodes.size(); ++node) {
+    for (std::size_t node = 0; way.over_trees && node < parts.groups.nodes.size(); ++node) {
         const auto gpus = first_gpus(parts.groups.nodes[node].size());
         parts.groups.trees.push_back(pack_node_trees(*topology, gpus).value_or(NodeTrees{}).trees);
     }
     const auto build = [&](int rank) {
-        return build_schedule(spec, rank,
+        return build_schedule(way, rank,
                               {.ranks = query.ranks,
                                .runs = parts.runs,
                                .trees = &parts.trees,
                                .groups = &parts.groups,
                                .rings = &parts.rings,
-                               .shares = parts.shares});
+                               .shares = parts.shares,
+                               .rack_ranks = parts.links.rack_ranks,
+                               .rack_nodes = parts.links.racks.nodes});
     };
-    const bool in_order = row_of(spec.algorithm).has(Trait::kLeftFold);
+    const bool in_order = row_of(way.algorithm).has(Trait::kLeftFold);
     return for_each(query.ranks, build, in_order ? kOrderedAllreduce : kAllreduce,
-                    describe(spec, parts));
+                    describe(way, parts));
 }
 
 // The halves that need the ranks' number alone.
@@ -290,8 +285,7 @@ Result<AllSchedules> build_half(const std::string &name, const CallRequest &requ
             return request.collective == "bcast" ? build_trees_bcast(rank, root, ranks, trees)
                                                  : build_trees_reduce(rank, root, ranks, trees);
         };
-        return for_each(query.ranks, build, contract,
-                        counted(static_cast<int>(parts.trees.trees.size()), "tree"));
+        return for_each(query.ranks, build, contract, counted(parts.trees.trees.size(), "tree"));
     }
     const Half &half = *std::find_if(std::begin(kHalves), std::end(kHalves), [&](const Half &each) {
         return request.collective == each.collective && name == each.name;

@@ -335,18 +335,14 @@ private:
             return result.take_status();
         }
         const Choice &choice = result->choice;
-        const bool hierarchical = !asked.in_network && choice.algorithm == Algorithm::kHierarchical;
         rows_.push_back(
             {.ranks = ranks.size(),
              .nodes = cluster.node_count(),
              .bytes = bytes,
-             .chunk_bytes = choice.chunk_bytes,
              .asked = asked.name,
              .algorithm = asked.in_network ? kInNetworkName : algorithm_name(choice.algorithm),
-             .between_nodes = hierarchical ? algorithm_name(choice.between_nodes) : "",
              .path = path_name(options_, ranks, choice.algorithm),
-             .by_racks = !asked.in_network && choice.by_racks,
-             .adapter_parts = asked.in_network ? 0 : choice.adapter_parts,
+             .way = choice,
              .us = result->us,
              .bound_us =
                  lower_bound(cluster, ranks, static_cast<double>(bytes), asked.in_network).us(),

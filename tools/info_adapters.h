@@ -1,7 +1,7 @@
 // Which GPU of a node sends which share of a vector to other nodes, and by which adapter.
 #pragma once
 
-#include "schedule/hierarchical.h"
+#include "schedule/groups.h"
 #include "topology/topology.h"
 
 #include <string>

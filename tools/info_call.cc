@@ -163,17 +163,6 @@ Result<RankShares> shares_of(const CallRequest &request, const Query &query,
                        query.forced == Algorithm::kWeighted);
 }
 
-std::string print_sides(int host_parts, int adapter_parts)
-{
-    const std::string host =
-        host_parts > 0 ? format("%d of %d parts through host memory", host_parts, kSideParts) : "";
-    if (adapter_parts == 0) {
-        return host;
-    }
-    return host.empty() ? format("%d of %d parts through adapters", adapter_parts, kSideParts)
-                        : host + format(", %d through adapters", adapter_parts);
-}
-
 std::string format(const char *pattern, ...)
 {
     va_list args, again;

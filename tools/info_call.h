@@ -44,9 +44,6 @@ void add_call_options(CLI::App &app, CallRequest &request);
 // The shares of the query's ranks. A node's topology tells the rates of its own GPUs only.
 [[nodiscard]] Result<RankShares> shares_of(const CallRequest &request, const Query &query,
                                            const Topology *topology, const Links &links);
-// "5 of 64 parts through host memory, 4 through adapters", of a vector over trees; "" if all of it
-// goes over them.
-[[nodiscard]] std::string print_sides(int host_parts, int adapter_parts);
 // printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char *pattern, ...);
 

@@ -5,6 +5,7 @@
 #include "measure/command_line.h"
 #include "measure/json_document.h"
 #include "measure/sizes.h"
+#include "plan/describe.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
@@ -121,32 +122,6 @@ std::string print_reproducible(Query query, double now_us, CallPriced &prices)
                   algorithm_name(best), us, now_us > 0 ? us / now_us : 1);
 }
 
-std::string print_choice(const Choice &choice, const RingOrders &rings)
-{
-    std::string text = std::string("served by  ") + algorithm_name(choice.algorithm);
-    if (choice.algorithm == Algorithm::kHierarchical) {
-        text += format(", %s between nodes%s%s", algorithm_name(choice.between_nodes),
-                       choice.over_trees ? ", over trees on them" : "",
-                       choice.by_links ? ", slices by flow" : "");
-        text += choice.by_links && choice.near_only ? ", near owners only" : "";
-        if (choice.segments > 0) {
-            text += format(", %d segment%s", choice.segments, choice.segments == 1 ? "" : "s");
-        }
-        text += choice.lanes > 1 ? format(" of up to %d lanes", choice.lanes) : "";
-    }
-    if (choice.algorithm == Algorithm::kRing && choice.by_links) {
-        text += format(", %zu ring%s by links", rings.size(), rings.size() == 1 ? "" : "s");
-    }
-    if (choice.host_parts > 0 || choice.adapter_parts > 0) {
-        text += ", " + print_sides(choice.host_parts, choice.adapter_parts);
-    }
-    text += choice.by_racks ? ", racks first" : "";
-    if (row_of(choice.algorithm).is_schedule()) {
-        text += format(", chunks of %zu bytes", choice.chunk_bytes);
-    }
-    return text + "\n";
-}
-
 // How often sums of half and bfloat16 are rounded where ranks map each other's memory.
 const char *rounding(const Choice &choice, const Query &query)
 {
@@ -252,22 +227,7 @@ Json call_json(const Query &query)
 
 Json choice_json(const Choice &choice, const Query &query, const JobTable &table)
 {
-    Json json = {{"algorithm", algorithm_name(choice.algorithm)}};
-    if (choice.algorithm == Algorithm::kHierarchical) {
-        json["between_nodes"] = algorithm_name(choice.between_nodes);
-        json["over_trees"] = choice.over_trees;
-        json["segments"] = choice.segments;
-        json["lanes"] = choice.lanes;
-    }
-    json["by_links"] = choice.by_links;
-    json["by_racks"] = choice.by_racks;
-    if (choice.adapter_parts > 0) {
-        json["host_parts"] = choice.host_parts;
-        json["adapter_parts"] = choice.adapter_parts;
-    }
-    if (row_of(choice.algorithm).is_schedule()) {
-        json["chunk_bytes"] = choice.chunk_bytes;
-    }
+    Json json = static_cast<const Way &>(choice);
     json["source"] = choice.source == ChoiceSource::kForced  ? "forced"
                      : choice.source == ChoiceSource::kTable ? "table"
                                                              : "price";
@@ -320,7 +280,7 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
                  {"algorithms", costs_json(rows)}};
     std::string text = print_call(query) + print_links(view.links, view.known) +
                        print_racks(view.links.racks) + shares;
-    text += print_choice(choice, prices.rings());
+    text += "served by  " + describe(choice, prices.rings().size()) + "\n";
     text += "because    " + print_source(choice, query, by) + "\n";
     text += by.note.empty() ? "" : "table      " + by.note + "\n";
     text += print_ways(choice, query, prices, topology);

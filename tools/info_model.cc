@@ -3,7 +3,7 @@
 #include "choice/choose.h"
 #include "machine/assumed.h"
 #include "measure/command_line.h"
-#include "price/candidates.h"
+#include "plan/candidates.h"
 #include "price/cluster_model.h"
 #include "price/prices.h"
 

@@ -60,14 +60,14 @@ public:
 private:
     static bool is_same(const PricedCell &a, const PricedCell &b)
     {
-        return a.us == b.us && a.chunk == b.chunk && a.detail == b.detail && a.ways == b.ways;
+        return a.us == b.us && a.way == b.way;
     }
     static Json cell_json(const PricedCell &cell)
     {
         // A float has nine digits.
         const double us =
             std::isinf(cell.us) ? -1 : std::stod(format("%.9g", static_cast<double>(cell.us)));
-        return {us, cell.chunk * PricedCell::kChunkUnit, cell.detail, cell.ways};
+        return {us, (cell.way & 0xff) * kEncodedChunkUnit, cell.way >> 8 & 0xff, cell.way >> 16};
     }
 
     PriceTable table_;

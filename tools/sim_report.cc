@@ -1,6 +1,7 @@
 #include "tools/sim_report.h"
 
 #include "measure/json_document.h"
+#include "plan/describe.h"
 
 #include <nlohmann/json.hpp>
 
@@ -76,7 +77,7 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
             {"path", row.path},
             {"ranks", row.ranks},
             {"nodes", row.nodes},
-            {"chunk_bytes", row.chunk_bytes},
+            {"chunk_bytes", row.way.chunk_bytes},
             {"bound_us", row.bound_us},
             {"transfers", row.transfers},
             {"simulation_s", row.cost_s},
@@ -85,15 +86,10 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
         if (row.predicted_us) {
             result["model_us"] = *row.predicted_us;
         }
-        if (!row.between_nodes.empty()) {
-            result["between_nodes"] = row.between_nodes;
-        }
-        if (row.by_racks) {
-            result["by_racks"] = true;
-        }
-        if (row.adapter_parts > 0) {
-            result["adapter_parts"] = row.adapter_parts;
-        }
+        nlohmann::ordered_json way = row.way;
+        way.erase("algorithm");
+        way.erase("chunk_bytes");
+        result.update(way);
         json["results"].push_back(result);
     }
     return json_text(json);

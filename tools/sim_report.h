@@ -1,6 +1,8 @@
 // What hetcoll_sim shows: the lines and columns of hetcoll_bench, or JSON.
 #pragma once
 
+#include "plan/way.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,10 +17,9 @@ using SimFacts = std::vector<std::pair<std::string, std::string>>; // key, value
 
 struct SimRow {
     int ranks = 0, nodes = 0;
-    std::size_t bytes = 0, element_bytes = 4, chunk_bytes = 0;
-    std::string asked, algorithm, between_nodes, path; // between_nodes of the hierarchy, or empty
-    bool by_racks = false;
-    int adapter_parts = 0; // of kSideParts
+    std::size_t bytes = 0, element_bytes = 4;
+    std::string asked, algorithm, path;
+    Way way{}; // of switches that reduce only its algorithm and chunk mean something
     double us = 0, bound_us = 0;
     std::optional<double> predicted_us{}; // what hetcoll has a price for: not switches that reduce
     std::uint64_t transfers = 0;

@@ -1,7 +1,7 @@
 #include "tuning/measurements.h"
 
 #include "machine/query.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 
 #include <charconv>
 #include <cstdio>

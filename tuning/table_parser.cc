@@ -1,6 +1,6 @@
 // From the tree of a JSON text to a table: every fault is worded here, with its line.
 #include "machine/query.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 #include "tuning/table_file.h"
 
 #include "tuning/json_walk.h"

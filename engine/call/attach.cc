@@ -49,7 +49,7 @@ Task<int> attach(Call &call)
         co_return call.result();
     }
     // Read and written by peers, as the kernel does that needs most.
-    const Choice choice{.algorithm = Algorithm::kTwoShot};
+    const Choice choice{{.algorithm = Algorithm::kTwoShot}};
     Published published(comm);
     if (comm.peers().found().maps) {
         co_await publish(call, choice, published);

@@ -7,7 +7,7 @@
 #include "engine/meeting/meeting.h"
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 #include "schedule/in_network.h"
 
 #include <cstdint>

@@ -217,7 +217,7 @@ Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
         .bytes = bytes, .ranks = group_.all().size, .chunk_bytes = agreed_.chunk_bytes};
     const std::size_t chunk =
         agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : first_chunk(Algorithm::kRing, query);
-    return {.algorithm = Algorithm::kRing, .chunk_bytes = chunk};
+    return {{.algorithm = Algorithm::kRing, .chunk_bytes = chunk}};
 }
 
 bool Chooser::uses_mapping(const Choice &choice) const noexcept

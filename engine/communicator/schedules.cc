@@ -4,22 +4,21 @@
 #include "plan/build_schedule.h"
 #include "schedule/algorithms.h"
 #include "schedule/halves.h"
-#include "schedule/hierarchical.h"
 
 #include <algorithm>
 
 namespace hetcoll {
 
-const Schedules::Built &Schedules::of(const Choice &choice, std::size_t bytes)
+const Schedules::Built &Schedules::of(const Way &way, std::size_t bytes)
 {
     const DefaultFloats control; // all ranks find the same parts
-    return find_or_build({.spec = schedule_spec(choice, bytes, peers_.found().ranks.query.links,
-                                                group_.all().size)});
+    return find_or_build({.way = resolve_parts(way, bytes, peers_.found().ranks.query.links,
+                                               group_.all().size)});
 }
 
 const Schedule &Schedules::in_network(int messages)
 {
-    return find_or_build({.spec = {.algorithm = Algorithm::kInNetwork}, .messages = messages})
+    return find_or_build({.way = {.algorithm = Algorithm::kInNetwork}, .messages = messages})
         .schedule;
 }
 
@@ -43,7 +42,7 @@ const Schedules::Built &Schedules::find_or_build(const Key &key)
     auto made = std::make_unique<Built>();
     made->key = key;
     made->schedule = build(key, group_.all().rank);
-    if (key.spec.algorithm != Algorithm::kInNetwork) {
+    if (key.way.algorithm != Algorithm::kInNetwork) {
         find_local_steps(*made);
     }
     return *built_.emplace_back(std::move(made));
@@ -54,20 +53,23 @@ Schedule Schedules::build(const Key &key, int rank) const
     if (key.collective != HETCOLL_ALLREDUCE) {
         return build_collective(key, rank);
     }
-    if (key.spec.algorithm == Algorithm::kInNetwork) {
+    if (key.way.algorithm == Algorithm::kInNetwork) {
         return aggregation_.schedule(key.messages);
     }
     const std::vector<int> runs = node_runs();
-    const bool weighted = key.spec.algorithm == Algorithm::kWeighted;
+    const Links &links = peers_.found().ranks.query.links;
+    const bool weighted = key.way.algorithm == Algorithm::kWeighted;
     const std::vector<int> shares =
-        weighted ? chooser_.shares_without_late(key.spec.late) : std::vector<int>();
-    return build_schedule(key.spec, rank,
+        weighted ? chooser_.shares_without_late(key.way.late) : std::vector<int>();
+    return build_schedule(key.way, rank,
                           {.ranks = group_.all().size,
                            .runs = runs,
                            .trees = &peers_.found().ranks.trees,
                            .groups = &peers_.found().ranks.groups,
                            .rings = &peers_.found().ranks.rings,
-                           .shares = shares});
+                           .shares = shares,
+                           .rack_ranks = links.rack_ranks,
+                           .rack_nodes = links.racks.nodes});
 }
 
 Schedule Schedules::build_collective(const Key &key, int rank) const

@@ -9,7 +9,6 @@
 #include "engine/meeting/node_group.h"
 #include "engine/types/call.h"
 #include "plan/build_schedule.h"
-#include "plan/choice.h"
 #include "schedule/match.h"
 #include "schedule/schedule.h"
 #include "schedule/weighted.h"
@@ -30,7 +29,7 @@ public:
     }
 
     struct Key {
-        ScheduleSpec spec{};
+        Way way{}; // resolved
         int messages = 0; // kInNetwork
         int collective = HETCOLL_ALLREDUCE, root = 0;
         CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
@@ -44,7 +43,7 @@ public:
     };
 
     // They stay where they are until forget().
-    [[nodiscard]] const Built &of(const Choice &choice, std::size_t bytes);
+    [[nodiscard]] const Built &of(const Way &way, std::size_t bytes);
     // This rank's part of a vector of so many messages that aggregators reduce.
     [[nodiscard]] const Schedule &in_network(int messages);
     // The same of a call that is no allreduce.

@@ -2,7 +2,7 @@
 
 #include "base/spare_memory.h"
 #include "engine/meeting/exchange.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,8 +1,8 @@
 // A simulated rank, whose time is the price of a schedule, moves the same bytes as the executor
 // that runs it: chunk by chunk, from rank to rank, in messages and by pulls.
 #include "engine_job.h"
+#include "plan/hierarchical.h"
 #include "price/rank.h"
-#include "schedule/hierarchical.h"
 
 #include <gtest/gtest.h>
 
@@ -297,14 +297,14 @@ protected:
 TEST_P(SimulatedHierarchyTest, EveryRankMovesTheSameBytes)
 {
     const auto [segments, lanes, over_trees] = GetParam();
-    for (const BetweenNodes between : {BetweenNodes::kRing, BetweenNodes::kRadix4}) {
+    for (const Algorithm between : {Algorithm::kRing, Algorithm::kRadix4}) {
         std::vector<Schedule> schedules;
         for (int rank = 0; rank < 12; ++rank) {
             schedules.push_back(build_hierarchical(rank, groups_,
                                                    {.between_nodes = between,
+                                                    .over_trees = over_trees,
                                                     .segments = segments,
-                                                    .lanes = lanes,
-                                                    .over_trees = over_trees}));
+                                                    .lanes = lanes}));
         }
         expect_the_same("hierarchy, messages only", schedules, apart_);
         expect_the_same("hierarchy", schedules, nodes_);

@@ -249,8 +249,8 @@ TEST_P(HierarchyTest, EveryRankEndsWithTheSumWhereNodesAreMapped)
             }
         }
     }
-    for (const BetweenNodes between : {BetweenNodes::kRing, BetweenNodes::kRabenseifner,
-                                       BetweenNodes::kRecursiveDoubling, BetweenNodes::kRadix4}) {
+    for (const Algorithm between : {Algorithm::kRing, Algorithm::kRabenseifner,
+                                    Algorithm::kRecursiveDoubling, Algorithm::kRadix4}) {
         for (const int segments : {1, 4, 11}) { // the last ones take turns with the slots
             std::vector<Schedule> schedules;
             for (int rank = 0; rank < size; ++rank) {
@@ -282,7 +282,7 @@ TEST(HierarchyLanes, EveryRankEndsWithTheSum)
         std::vector<Schedule> schedules;
         for (int rank = 0; rank < 7; ++rank) {
             schedules.push_back(build_hierarchical(
-                rank, groups, {.segments = 8, .lanes = lanes, .over_trees = true}));
+                rank, groups, {.over_trees = true, .segments = 8, .lanes = lanes}));
             ASSERT_GT(schedules.back().channel_count, schedules.back().channels_at_once);
         }
         for (const std::size_t count : {std::size_t{1}, std::size_t{31}, std::size_t{5000}}) {

@@ -61,7 +61,7 @@ PriceTable prices_of(const Case &job)
 }
 
 // What decides how a call goes, and the most bytes in a message.
-std::pair<ScheduleSpec, std::size_t> decision(const Case &job, std::size_t count)
+std::pair<Way, std::size_t> decision(const Case &job, std::size_t count)
 {
     static std::map<std::pair<int, int>, PriceTable> known;
     const auto [table, fresh] = known.try_emplace({job.ranks, job.nodes});
@@ -70,7 +70,7 @@ std::pair<ScheduleSpec, std::size_t> decision(const Case &job, std::size_t count
     }
     const Query query = query_of(job, count);
     const Choice choice = choose(query, nullptr, &table->second);
-    return {schedule_spec(choice, query.bytes, query.links, job.ranks), choice.chunk_bytes};
+    return {resolve_parts(choice, query.bytes, query.links, job.ranks), choice.chunk_bytes};
 }
 
 // The first count of every stretch of counts that go alike.
@@ -81,11 +81,11 @@ std::vector<std::size_t> switch_points(const Case &job)
     while (low < kMostCount) {
         std::size_t high = std::min(low + low / 16 + 1, kMostCount);
         const std::size_t next = high;
-        const auto spec = [&job](std::size_t count) { return decision(job, count).first; };
-        if (spec(low) != spec(high)) {
+        const auto way = [&job](std::size_t count) { return decision(job, count).first; };
+        if (way(low) != way(high)) {
             while (low + 1 < high) {
                 const std::size_t middle = low + (high - low) / 2;
-                (spec(middle) == spec(low) ? low : high) = middle;
+                (way(middle) == way(low) ? low : high) = middle;
             }
             points.push_back(high);
         }
@@ -114,11 +114,11 @@ Groups groups_of(const Case &job)
 
 std::vector<Schedule> schedules_of(const Case &job, std::size_t count)
 {
-    const ScheduleSpec spec = decision(job, count).first;
+    const Way way = decision(job, count).first;
     const Groups groups = groups_of(job);
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < job.ranks; ++rank) {
-        schedules.push_back(build_schedule(spec, rank, {.ranks = job.ranks, .groups = &groups}));
+        schedules.push_back(build_schedule(way, rank, {.ranks = job.ranks, .groups = &groups}));
     }
     return schedules;
 }

@@ -3,8 +3,8 @@
 #include "machine/assumed.h"
 #include "machine/placed.h"
 #include "machine/rank_shares.h"
+#include "plan/candidates.h"
 #include "price/aggregators.h"
-#include "price/candidates.h"
 #include "price/prices.h"
 #include "schedule/weighted.h"
 
@@ -101,7 +101,7 @@ TEST(CandidatesTest, RacksFirstIsAWayOfItsOwnWhereItMakesADifference)
     Query query = assumed_machine(on_nodes(96, 96, false), {24, 0}).ranks.query;
     const auto by_racks = [&query](Algorithm algorithm) {
         int count = 0;
-        for (const Choice &way : ways_of(algorithm, query)) {
+        for (const Way &way : ways_of(algorithm, query)) {
             count += way.by_racks ? 1 : 0;
         }
         return count;
@@ -119,7 +119,7 @@ TEST(CandidatesTest, RacksFirstIsAWayOfItsOwnWhereItMakesADifference)
 TEST(CandidatesTest, RacksOfAPowerOfTheRadixAreServedAnyway)
 {
     const Query query = assumed_machine(on_nodes(64, 64, false), {8, 0}).ranks.query;
-    for (const Choice &way : ways_of(Algorithm::kRadix8, query)) {
+    for (const Way &way : ways_of(Algorithm::kRadix8, query)) {
         EXPECT_FALSE(way.by_racks);
     }
     EXPECT_FALSE(is_needless(Algorithm::kRadix8, query));
@@ -247,7 +247,7 @@ TEST(MirrorTest, IsWorthAllNodesWhereRanksShareGpus)
         paper_machine({.nodes = 4, .gpus = 2, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
     machine.ranks = place_ranks(machine.cluster, {2, 2});
     for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kHierarchical}) {
-        const Choice choice{.algorithm = algorithm};
+        const Way choice{.algorithm = algorithm};
         ASSERT_TRUE(Pricer(machine.cluster, machine.ranks).mirrors(choice));
         for (const std::size_t bytes : {std::size_t{8}, kMiB}) {
             const double one = Pricer(machine.cluster, machine.ranks).price(choice, {bytes}).us;
@@ -265,7 +265,7 @@ TEST(StandInTest, ALongChainIsTheLineThroughTwoShortOnes)
         paper_machine({.nodes = 10, .gpus = 4, .gpu_gbps = 50, .node_gbps = 12.5, .step_us = 10});
     StandIns few(machine.cluster, machine.ranks);
     for (const bool node_by_node : {false, true}) {
-        const Choice choice{.algorithm = Algorithm::kOrdered, .node_by_node = node_by_node};
+        const Way choice{.algorithm = Algorithm::kOrdered, .node_by_node = node_by_node};
         const PricedCall call{.bytes = kMiB};
         const double all = Pricer(machine.cluster, machine.ranks, false).price(choice, call).us;
         EXPECT_NEAR(few.price(choice, call, {}).us, all, 0.1 * all) << node_by_node;

@@ -2,10 +2,10 @@
 // tests.
 #pragma once
 
+#include "plan/hierarchical.h"
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/halves.h"
-#include "schedule/hierarchical.h"
 #include "schedule/verify.h"
 
 #include <initializer_list>
@@ -58,7 +58,7 @@ inline Groups uneven_groups(int size)
     return groups;
 }
 
-template <BetweenNodes kAlgorithm> Schedule build_uneven(int rank, int size)
+template <Algorithm kAlgorithm> Schedule build_uneven(int rank, int size)
 {
     return build_hierarchical(rank, uneven_groups(size),
                               {.between_nodes = kAlgorithm, .segments = 2});
@@ -73,12 +73,12 @@ inline constexpr NamedAlgorithm kEveryKind[] = {
     kRing,
     kRecursiveMultiplying,
     kOrdered,
-    {"hierarchical_ring", build_uneven<BetweenNodes::kRing>},
-    {"hierarchical_rabenseifner", build_uneven<BetweenNodes::kRabenseifner>},
-    {"hierarchical_recursive_doubling", build_uneven<BetweenNodes::kRecursiveDoubling>},
-    {"hierarchical_radix3", build_uneven<BetweenNodes::kRadix3>},
-    {"hierarchical_radix8", build_uneven<BetweenNodes::kRadix8>},
-    {"hierarchical_multiplying", build_uneven<BetweenNodes::kRecursiveMultiplying>},
+    {"hierarchical_ring", build_uneven<Algorithm::kRing>},
+    {"hierarchical_rabenseifner", build_uneven<Algorithm::kRabenseifner>},
+    {"hierarchical_recursive_doubling", build_uneven<Algorithm::kRecursiveDoubling>},
+    {"hierarchical_radix3", build_uneven<Algorithm::kRadix3>},
+    {"hierarchical_radix8", build_uneven<Algorithm::kRadix8>},
+    {"hierarchical_multiplying", build_uneven<Algorithm::kRecursiveMultiplying>},
 };
 
 // A root that is neither the first nor the last of many ranks.

@@ -1,4 +1,4 @@
-#include "schedule/hierarchical.h"
+#include "plan/hierarchical.h"
 
 #include "schedule/cost.h"
 #include "schedule/print.h"
@@ -14,13 +14,13 @@
 namespace hetcoll::test {
 namespace {
 
-constexpr BetweenNodes kBetweenNodes[] = {BetweenNodes::kRing,
-                                          BetweenNodes::kRabenseifner,
-                                          BetweenNodes::kRecursiveDoubling,
-                                          BetweenNodes::kRadix3,
-                                          BetweenNodes::kRadix4,
-                                          BetweenNodes::kRadix8,
-                                          BetweenNodes::kRecursiveMultiplying};
+constexpr Algorithm kBetweenNodes[] = {Algorithm::kRing,
+                                       Algorithm::kRabenseifner,
+                                       Algorithm::kRecursiveDoubling,
+                                       Algorithm::kRadix3,
+                                       Algorithm::kRadix4,
+                                       Algorithm::kRadix8,
+                                       Algorithm::kRecursiveMultiplying};
 
 int count_ranks(const Groups &groups)
 {
@@ -33,20 +33,20 @@ int count_ranks(const Groups &groups)
     return ranks;
 }
 
-std::vector<Schedule> build_all(const Groups &groups, const HierarchyShape &shape)
+std::vector<Schedule> build_all(const Groups &groups, const Way &way, int rack_nodes = 0)
 {
     std::vector<Schedule> schedules;
     for (int rank = 0; rank < count_ranks(groups); ++rank) {
-        schedules.push_back(build_hierarchical(rank, groups, shape));
+        schedules.push_back(build_hierarchical(rank, groups, way, rack_nodes));
     }
     return schedules;
 }
 
-std::vector<Schedule> build_all(const Groups &groups, BetweenNodes algorithm, int segments,
+std::vector<Schedule> build_all(const Groups &groups, Algorithm algorithm, int segments,
                                 bool over_trees = false)
 {
     return build_all(groups,
-                     {.between_nodes = algorithm, .segments = segments, .over_trees = over_trees});
+                     {.between_nodes = algorithm, .over_trees = over_trees, .segments = segments});
 }
 
 // "0,3 5 | 1 2,4": a comma between ranks of a GPU, a bar between nodes.
@@ -106,7 +106,7 @@ TEST(HierarchicalTest, OneToThirtySevenRanksAnywhereAreProved)
         for (int i = 0; i < 6; ++i) {
             const Groups groups = random_groups(random, size);
             const int segments = 1 + i % 4;
-            for (const BetweenNodes algorithm : kBetweenNodes) {
+            for (const Algorithm algorithm : kBetweenNodes) {
                 EXPECT_EQ(verdict(build_all(groups, algorithm, segments)), "ok")
                     << to_text(groups) << ", " << segments << " segments, algorithm "
                     << static_cast<int>(algorithm);
@@ -128,7 +128,7 @@ TEST(HierarchicalTest, FragmentsOfNodesAreProved)
                                                                       {8, 8},
                                                                       {5, 8, 3},
                                                                       {4, 6, 7, 8}}) {
-        for (const BetweenNodes algorithm : kBetweenNodes) {
+        for (const Algorithm algorithm : kBetweenNodes) {
             for (const int segments : {1, 2, 3, 4}) {
                 EXPECT_EQ(verdict(build_all(nodes_of(gpus), algorithm, segments)), "ok")
                     << to_text(nodes_of(gpus)) << ", " << segments << " segments";
@@ -159,12 +159,12 @@ TEST(HierarchicalTest, TreesOfAnyShapeOnSomeNodesAreProved)
         for (const int segments : {1, 3, 8}) {
             Groups groups = random_groups(random, size);
             add_random_trees(random, groups);
-            for (const BetweenNodes algorithm : kBetweenNodes) {
+            for (const Algorithm algorithm : kBetweenNodes) {
                 for (const int lanes : {1, 2, 3, 8}) { // some have no slice of theirs on a node
                     EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm,
+                                                         .over_trees = true,
                                                          .segments = segments,
-                                                         .lanes = lanes,
-                                                         .over_trees = true})),
+                                                         .lanes = lanes})),
                               "ok")
                         << to_text(groups) << ", " << segments << " segments of " << lanes
                         << " lanes";
@@ -198,14 +198,14 @@ TEST(HierarchicalTest, SlicesOfAnyGpusAreProved)
             add_random_trees(random, groups);
             groups.slices = random_slices(random, groups);
             groups.near_slices = random_slices(random, groups);
-            const Dealing dealing = segments == 3 ? Dealing::kNear : Dealing::kByFlow;
-            for (const BetweenNodes algorithm : kBetweenNodes) {
+            for (const Algorithm algorithm : kBetweenNodes) {
                 for (const bool over_trees : {false, true}) {
                     EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm,
-                                                         .segments = segments,
-                                                         .lanes = over_trees ? 4 : 1,
+                                                         .by_links = true,
+                                                         .near_only = segments == 3,
                                                          .over_trees = over_trees,
-                                                         .dealing = dealing})),
+                                                         .segments = segments,
+                                                         .lanes = over_trees ? 4 : 1})),
                               "ok")
                         << to_text(groups) << ", " << segments << " segments";
                 }
@@ -217,11 +217,12 @@ TEST(HierarchicalTest, SlicesOfAnyGpusAreProved)
 TEST(HierarchicalTest, RacksOfNodesComeFirst)
 {
     const Groups groups = nodes_of({2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
-    for (const BetweenNodes algorithm : kBetweenNodes) {
-        EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm, .rack_nodes = 6})), "ok");
+    for (const Algorithm algorithm : kBetweenNodes) {
+        EXPECT_EQ(verdict(build_all(groups, {.between_nodes = algorithm, .by_racks = true}, 6)),
+                  "ok");
     }
     const Schedule schedule =
-        build_hierarchical(0, groups, {.between_nodes = BetweenNodes::kRadix4, .rack_nodes = 6});
+        build_hierarchical(0, groups, {.between_nodes = Algorithm::kRadix4, .by_racks = true}, 6);
     int crossing = 0;
     for (const Step &step : schedule.steps) {
         crossing += step.kind == StepKind::kSend && step.peer >= 12 ? step.blocks.count : 0;
@@ -233,7 +234,7 @@ TEST(HierarchicalTest, SlicesByFlowOfTheSameOwnersGoTogether)
 {
     Groups groups = nodes_of({3, 2});
     groups.slices = {{5, 0, 9}, {7, 7}};
-    const auto schedules = build_all(groups, {.dealing = Dealing::kByFlow});
+    const auto schedules = build_all(groups, {.by_links = true});
     const auto sent_far = [&](int rank) {
         std::vector<std::pair<int, int>> sent; // to whom, how many blocks
         for (const Step &step : schedules[static_cast<std::size_t>(rank)].steps) {
@@ -254,7 +255,7 @@ TEST(HierarchicalTest, OverTreesRanksOfANodeTalkAlongThemOnly)
     Groups groups = nodes_of({4, 4});
     const TreeShape chain{0, {-1, 0, 1, 2}, 1}, star{0, {-1, 0, 0, 0}, 2};
     groups.trees = {{chain}, {star, chain}};
-    const auto schedules = build_all(groups, BetweenNodes::kRing, 3, true);
+    const auto schedules = build_all(groups, Algorithm::kRing, 3, true);
     for (int rank = 0; rank < 8; ++rank) {
         int vectors = 0; // blocks to the same node
         for (const Step &step : schedules[rank].steps) {
@@ -278,10 +279,10 @@ TEST(HierarchicalTest, LanesShareASegmentsSlices)
     Groups groups = nodes_of({4, 4});
     const TreeShape chain{0, {-1, 0, 1, 2}, 1}, star{0, {-1, 0, 0, 0}, 1};
     groups.trees = {{chain, star}, {star, chain}};
-    HierarchyShape shape{.segments = 3, .lanes = 2, .over_trees = true};
-    const auto lanes = build_all(groups, shape);
-    shape.lanes = 1;
-    const auto one = build_all(groups, shape);
+    Way way{.over_trees = true, .segments = 3, .lanes = 2};
+    const auto lanes = build_all(groups, way);
+    way.lanes = 1;
+    const auto one = build_all(groups, way);
     std::size_t steps = 0, in_one = 0;
     for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
         const Schedule &schedule = lanes[rank];
@@ -300,8 +301,8 @@ TEST(HierarchicalTest, LanesShareASegmentsSlices)
         }
     }
     EXPECT_EQ(steps, in_one);
-    shape.lanes = 64;
-    EXPECT_EQ(build_all(groups, shape).front().channel_count, 12) << "a lane has a slice";
+    way.lanes = 64;
+    EXPECT_EQ(build_all(groups, way).front().channel_count, 12) << "a lane has a slice";
 }
 
 // One that has much to wait for begins when the one before the last has ended, so that the first
@@ -354,7 +355,7 @@ TEST(HierarchicalTest, WithTheRingEachNodeSendsTheLeastPossibleToOthers)
     for (int size = 2; size <= 37; ++size) {
         const Groups groups = random_groups(random, size);
         const int nodes = static_cast<int>(groups.nodes.size());
-        const auto schedules = build_all(groups, BetweenNodes::kRing, 2);
+        const auto schedules = build_all(groups, Algorithm::kRing, 2);
         for (const NodeGroups &node : groups.nodes) {
             const Share share = sent_by_node(schedules, node);
             EXPECT_EQ(share.blocks * nodes, 2 * (nodes - 1) * share.of) << to_text(groups);
@@ -367,8 +368,7 @@ TEST(HierarchicalTest, RabenseifnerBetweenAPowerOfTwoNodesSendsAsLittleAsTheRing
     for (const int nodes : {2, 4, 8}) {
         const Groups groups = nodes_of(std::vector<int>(nodes, 3));
         for (const NodeGroups &node : groups.nodes) {
-            const Share share =
-                sent_by_node(build_all(groups, BetweenNodes::kRabenseifner, 1), node);
+            const Share share = sent_by_node(build_all(groups, Algorithm::kRabenseifner, 1), node);
             EXPECT_EQ(share.blocks * nodes, 2 * (nodes - 1) * share.of) << nodes << " nodes";
         }
     }
@@ -378,7 +378,7 @@ TEST(HierarchicalTest, RecursiveDoublingBetweenNodesSendsTheVectorOnceARound)
 {
     const Groups groups = nodes_of({2, 3, 1, 3, 3, 2, 3, 1});
     const Share share =
-        sent_by_node(build_all(groups, BetweenNodes::kRecursiveDoubling, 2), groups.nodes[3]);
+        sent_by_node(build_all(groups, Algorithm::kRecursiveDoubling, 2), groups.nodes[3]);
     EXPECT_EQ(share.blocks, 3 * share.of);
 }
 
@@ -425,7 +425,7 @@ TEST(HierarchicalTest, ALeaderSendsAndReducesWhatTheTableOfCostsSays)
 
 TEST(HierarchicalTest, AllLeadersOfANodeExchangeWithOtherNodesAtOnce)
 {
-    const auto schedules = build_all(nodes_of({4, 4}), BetweenNodes::kRing, 1);
+    const auto schedules = build_all(nodes_of({4, 4}), Algorithm::kRing, 1);
     for (int rank = 0; rank < 4; ++rank) {
         int blocks = 0;
         for (const Step &step : schedules[rank].steps) {
@@ -480,7 +480,7 @@ TEST(HierarchicalTest, ARankThatSharesItsGpuTalksToItsLeaderOnly)
 
 TEST(HierarchicalTest, EachSegmentHasAChannelAndBlocksOfItsOwn)
 {
-    for (const Schedule &schedule : build_all(uneven_groups(11), BetweenNodes::kRing, 4)) {
+    for (const Schedule &schedule : build_all(uneven_groups(11), Algorithm::kRing, 4)) {
         EXPECT_EQ(schedule.channel_count, 4);
         ASSERT_EQ(schedule.block_count % 4, 0);
         const int blocks = schedule.block_count / 4;

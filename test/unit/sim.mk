@@ -1,4 +1,5 @@
 unit_sources_sim = \
+	test/unit/plan_way_test.cc \
 	test/unit/sim_cluster_test.cc \
 	test/unit/sim_closed_forms_test.cc \
 	test/unit/sim_in_network_test.cc \

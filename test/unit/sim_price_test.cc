@@ -1,8 +1,9 @@
 // Prices against SimGrid, which shares links by other code: the same ranks run on both.
 #include "engine/meeting/control_page.h"
 #include "plan/build_schedule.h"
+#include "plan/candidates.h"
+#include "plan/hierarchical.h"
 #include "plan/parts.h"
-#include "price/candidates.h"
 #include "price/price.h"
 #include "price/stand_ins.h"
 #include "sim/bound.h"
@@ -275,7 +276,7 @@ TEST(LeastTest, IsAtMostThePrice)
                  {std::size_t{8}, std::size_t{16} << 10, std::size_t{4} << 20}) {
                 Query query = ranks.query;
                 query.bytes = bytes;
-                for (const Choice &way : ways_of(algorithm, query)) {
+                for (const Way &way : ways_of(algorithm, query)) {
                     const double least_us = pricer.least_us(way, {.bytes = bytes});
                     EXPECT_LE(least_us, 1.05 * pricer.price(way, {.bytes = bytes}).us)
                         << machine.name << " " << algorithm_name(algorithm) << " " << bytes;
@@ -311,15 +312,15 @@ TEST(LanesTest, HaveACounterForEachStepOnANode)
         const Result<Cluster> cluster = read(machine);
         ASSERT_TRUE(cluster.ok()) << cluster.status().message();
         const Ranks ranks = place_ranks(*cluster);
-        for (const Dealing dealing : {Dealing::kEqual, Dealing::kByFlow}) {
+        for (const bool by_flow : {false, true}) {
             for (int lanes = 2; lanes <= 8; lanes *= 2) {
                 for (int rank = 0; rank < ranks.size(); ++rank) {
                     const Schedule schedule =
                         build_hierarchical(rank, ranks.groups,
-                                           {.segments = kMostPricedChannels / lanes,
-                                            .lanes = lanes,
+                                           {.by_links = by_flow,
                                             .over_trees = true,
-                                            .dealing = dealing});
+                                            .segments = kMostPricedChannels / lanes,
+                                            .lanes = lanes});
                     const auto steps = std::count_if(
                         schedule.steps.begin(), schedule.steps.end(), [&](const Step &step) {
                             return ranks.node_of[static_cast<std::size_t>(step.peer)] ==
@@ -408,7 +409,7 @@ TEST(StandInTest, IsWorthAllNodes)
             for (const std::size_t bytes : {std::size_t{8}, std::size_t{1} << 20}) {
                 Query query = ranks.query;
                 query.bytes = bytes;
-                for (const Choice &way : ways_of(algorithm, query)) {
+                for (const Way &way : ways_of(algorithm, query)) {
                     const double exact_us = all.price(way, {.bytes = bytes}).us;
                     // As if each rank had a node of its own: ranks of a node are nearer.
                     const bool scattered = cluster->kinds.front().topology.gpus().size() > 1 &&

@@ -1,5 +1,6 @@
 // A simulated rank runs the schedule that the component would run, and in its order.
 #include "choice/choose.h"
+#include "plan/hierarchical.h"
 #include "price/prices.h"
 #include "price/rank.h"
 #include "schedule/algorithms.h"
@@ -78,10 +79,10 @@ TEST(SimRankTest, RoundsAndTheWholeScheduleTakeTheSameTime)
     const auto over_trees = [&](int rank) {
         return hierarchical_program(
             rank, forest,
-            {.between_nodes = BetweenNodes::kRabenseifner, .segments = 5, .over_trees = true});
+            {.between_nodes = Algorithm::kRabenseifner, .over_trees = true, .segments = 5});
     };
     const auto in_lanes = [&](int rank) {
-        return hierarchical_program(rank, forest, {.segments = 5, .lanes = 2, .over_trees = true});
+        return hierarchical_program(rank, forest, {.over_trees = true, .segments = 5, .lanes = 2});
     };
     const std::vector<std::function<std::unique_ptr<Program>(int)>> programs{
         ring, rabenseifner, hierarchy, over_trees, in_lanes};

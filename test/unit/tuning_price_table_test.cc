@@ -2,7 +2,6 @@
 
 #include "choice/choose.h"
 #include "plan/build_schedule.h"
-#include "plan/choice_ways.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +16,7 @@ void add_line(PriceTable &table, Algorithm algorithm, double us, std::uint8_t ch
     for (int size = 0; size < PriceTable::kSizes; ++size) {
         const double mi = static_cast<double>(PriceTable::bytes_of(size)) / kMi;
         table.column(size)[static_cast<std::size_t>(algorithm)] = {
-            .us = static_cast<float>(us + mi), .chunk = chunk};
+            .us = static_cast<float>(us + mi), .way = chunk};
     }
 }
 
@@ -68,15 +67,15 @@ TEST(PriceTableTest, WhatIsGivenUpOnOneSideCostsAtMostWhatTheOtherSays)
     EXPECT_EQ(table.us(Algorithm::kRing, 8), 0) << "not priced";
     EXPECT_EQ(table.find(Algorithm::kRing, 8), nullptr);
     add_line(table, Algorithm::kRing, 10);
-    table.column(3)[kRing].chunk = 3;
-    table.column(4)[kRing] = {.us = kGivenUp, .chunk = 4}; // 16 KiB
+    table.column(3)[kRing].way = 3;
+    table.column(4)[kRing] = {.us = kGivenUp, .way = 4}; // 16 KiB
     const double at_8k = table.us(Algorithm::kRing, 8192),
                  at_32k = table.us(Algorithm::kRing, 32768);
     EXPECT_NEAR(at_8k, 10, 0.1) << "whatever the next size says";
     EXPECT_NEAR(table.us(Algorithm::kRing, 12288), 1.5 * at_8k, 1e-9);
-    EXPECT_EQ(table.find(Algorithm::kRing, 12288)->chunk, 3);
+    EXPECT_EQ(table.find(Algorithm::kRing, 12288)->way, 3u);
     EXPECT_GT(table.us(Algorithm::kRing, 16384), 1e300);
-    EXPECT_EQ(table.find(Algorithm::kRing, 16384)->chunk, 4) << "a table may name it all the same";
+    EXPECT_EQ(table.find(Algorithm::kRing, 16384)->way, 4u) << "a table may name it all the same";
     EXPECT_EQ(table.us(Algorithm::kRing, 16385), at_32k);
     EXPECT_NEAR(at_32k, 10, 0.1);
     for (const int size : {PriceTable::kSizes - 2, PriceTable::kSizes - 1}) { // the last two
@@ -100,7 +99,7 @@ TEST(PriceTableTest, TheCheapestAvailableOneServes)
     query.available = bit(Algorithm::kRing) | bit(Algorithm::kRecursiveDoubling);
     const Choice ring = choose(query, nullptr, &table);
     EXPECT_EQ(ring.algorithm, Algorithm::kRing);
-    EXPECT_EQ(ring.chunk_bytes, 32 * PricedCell::kChunkUnit);
+    EXPECT_EQ(ring.chunk_bytes, 32 * kEncodedChunkUnit);
     query.chunk_bytes = 65536;
     EXPECT_EQ(choose(query, nullptr, &table).chunk_bytes, 65536u);
 }
@@ -121,53 +120,13 @@ TEST(PriceTableTest, TheHostCompetesUpToFourTimesTheSmallLimit)
     EXPECT_EQ(at_size(large, 4, 0, true), bit(Algorithm::kRing));
 }
 
-TEST(PriceTableTest, AWayByLinksMayBeNearOnly)
-{
-    for (const bool near_only : {false, true}) {
-        const ChoiceWays ways =
-            unpack_ways(pack_ways({.by_links = true, .near_only = near_only, .segments = 8}));
-        EXPECT_TRUE(ways.by_links && !ways.node_by_node && ways.segments == 8);
-        EXPECT_EQ(ways.near_only, near_only);
-    }
-}
-
-TEST(PriceTableTest, AWayMayBeByRacks)
-{
-    for (const bool by_racks : {false, true}) {
-        const ChoiceWays ways = unpack_ways(
-            pack_ways({.segments = 64, .leaving = 4, .lanes = 32, .by_racks = by_racks}));
-        EXPECT_EQ(ways.by_racks, by_racks);
-        EXPECT_EQ(ways.lanes, 32);
-    }
-}
-
-TEST(PriceTableTest, WaysFitInACell)
-{
-    for (int segments = 0; segments <= 64; segments = segments == 0 ? 1 : 2 * segments) {
-        for (const int leaving : {0, 1, 2, 4}) {
-            const int lanes = 32 >> leaving;
-            const ChoiceWays ways = unpack_ways(pack_ways({.over_trees = true,
-                                                           .node_by_node = true,
-                                                           .segments = segments,
-                                                           .leaving = leaving,
-                                                           .lanes = lanes}));
-            EXPECT_TRUE(ways.over_trees && ways.node_by_node);
-            EXPECT_FALSE(ways.by_links || ways.near_only);
-            EXPECT_EQ(ways.segments, segments);
-            EXPECT_EQ(ways.leaving, leaving);
-            EXPECT_EQ(ways.lanes, lanes);
-        }
-    }
-    EXPECT_EQ(unpack_ways(pack_ways({})).lanes, 1);
-}
-
 // Four times the bytes are cut into twice as many segments.
 TEST(PriceTableTest, LargerVectorsThanPricedHaveMoreSegments)
 {
     PriceTable table;
     for (int size = 0; size < PriceTable::kSizes; ++size) {
         table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
-            .us = 10, .chunk = 16, .ways = pack_ways({.segments = 8})};
+            .us = 10, .way = encode({.algorithm = Algorithm::kHierarchical, .segments = 8})};
     }
     Query query{.bytes = 64 * kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
     query.available |= bit(Algorithm::kHierarchical);
@@ -184,16 +143,16 @@ TEST(PriceTableTest, SegmentsAndLanesFitTheChannels)
     PriceTable table;
     Query query{.ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
     query.available |= bit(Algorithm::kHierarchical);
-    const auto cut = [&](int mib, const ChoiceWays &ways) {
+    const auto cut = [&](int mib, const Way &way) {
         for (int size = 0; size < PriceTable::kSizes; ++size) {
             table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
-                .us = 10, .chunk = 16, .ways = pack_ways(ways)};
+                .us = 10, .way = encode(way)};
         }
         query.bytes = static_cast<std::size_t>(mib) * kMi;
         const Choice choice = choose(query, nullptr, &table);
         return std::pair(choice.segments, choice.lanes);
     };
-    const ChoiceWays four{.over_trees = true, .segments = 8, .lanes = 4};
+    const Way four{.over_trees = true, .segments = 8, .lanes = 4};
     EXPECT_EQ(cut(64, four), std::pair(8, 4));
     EXPECT_EQ(cut(256, four), std::pair(16, 2));
     EXPECT_EQ(cut(1024, four), std::pair(16, 2));
@@ -208,22 +167,19 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
     Query query{.bytes = kMi, .ranks = 16, .nodes = 2, .forced = Algorithm::kHierarchical};
     query.available |= bit(Algorithm::kHierarchical);
     for (const Algorithm between : {Algorithm::kRing, Algorithm::kRecursiveDoubling}) {
-        for (const ChoiceWays ways :
-             {ChoiceWays{},
-              ChoiceWays{.over_trees = true, .segments = 16, .leaving = 4, .lanes = 2}}) {
+        const Way plain{
+            .algorithm = Algorithm::kHierarchical, .between_nodes = between, .chunk_bytes = 65536};
+        Way cut = plain;
+        cut.over_trees = true;
+        cut.segments = 16;
+        cut.leaving = 4;
+        cut.lanes = 2;
+        for (const Way &way : {plain, cut}) {
             for (int size = 0; size < PriceTable::kSizes; ++size) {
                 table.column(size)[static_cast<std::size_t>(Algorithm::kHierarchical)] = {
-                    .us = 10,
-                    .chunk = 16,
-                    .detail = static_cast<std::uint8_t>(between),
-                    .ways = pack_ways(ways)};
+                    .us = 10, .way = encode(way)};
             }
-            const Choice choice = choose(query, nullptr, &table);
-            EXPECT_EQ(choice.between_nodes, between);
-            EXPECT_EQ(choice.over_trees, ways.over_trees);
-            EXPECT_EQ(choice.segments, ways.segments);
-            EXPECT_EQ(choice.leaving, ways.leaving);
-            EXPECT_EQ(choice.lanes, ways.lanes);
+            EXPECT_EQ(static_cast<const Way &>(choose(query, nullptr, &table)), way);
         }
     }
 }
@@ -231,24 +187,26 @@ TEST(PriceTableTest, TheWayIsThatOfThePrice)
 TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemoryAndAdapters)
 {
     const Links links{.tree_gbps = 25, .host_gbps = 12, .host_shared_gbps = 6};
-    const auto spec = [&](int host, int adapter) {
+    const auto way = [&](int host, int adapter) {
         PriceTable table;
         for (int size = 0; size < PriceTable::kSizes; ++size) {
             PricedCell &cell = table.column(size)[static_cast<std::size_t>(Algorithm::kTree)];
-            cell = {.us = 10, .chunk = 16, .ways = pack_ways({.adapter_parts = adapter})};
-            cell.detail = static_cast<std::uint8_t>(host);
+            cell = {
+                .us = 10,
+                .way = encode(
+                    {.algorithm = Algorithm::kTree, .host_parts = host, .adapter_parts = adapter})};
         }
         Query query{.bytes = 64 * kMi, .ranks = 3, .forced = Algorithm::kTree, .links = links};
         query.available |= bit(Algorithm::kTree);
-        return schedule_spec(choose(query, nullptr, &table), query.bytes, links, 3);
+        return resolve_parts(choose(query, nullptr, &table), query.bytes, links, 3);
     };
-    EXPECT_EQ(spec(7, 0).host_parts, 7);
-    EXPECT_EQ(spec(0, 0).host_parts, 0);
-    EXPECT_EQ(spec(PricedCell::kAnyHostParts, 0).host_parts, 9); // 4.5 of 29.5 GB/s
+    EXPECT_EQ(way(7, 0).host_parts, 7);
+    EXPECT_EQ(way(0, 0).host_parts, 0);
+    EXPECT_EQ(way(-1, 0).host_parts, 9); // 4.5 of 29.5 GB/s
     EXPECT_EQ(most_host_parts(links, 3), 9);
-    for (const int adapter : {0, 1, ChoiceWays::kMostAdapterParts}) {
-        EXPECT_EQ(spec(7, adapter).host_parts, 7);
-        EXPECT_EQ(spec(7, adapter).adapter_parts, adapter);
+    for (const int adapter : {0, 1, kMostEncodedAdapterParts}) {
+        EXPECT_EQ(way(7, adapter).host_parts, 7);
+        EXPECT_EQ(way(7, adapter).adapter_parts, adapter);
     }
 }
 
@@ -259,7 +217,7 @@ TEST(PriceTableTest, AdaptersCarryNothingUnlessATrialHasFoundThatTheyCan)
     links.by_adapters = true;
     EXPECT_EQ(most_adapter_parts(links, 3), 9); // 4.5 of 29.5 GB/s
     links.tree_gbps = 5;
-    EXPECT_EQ(most_adapter_parts(links, 3), ChoiceWays::kMostAdapterParts); // a price says no more
+    EXPECT_EQ(most_adapter_parts(links, 3), kMostEncodedAdapterParts); // a price says no more
 }
 
 } // namespace

@@ -2,56 +2,15 @@
 // of ranks on a GPU, GPUs on a node and ranks on a node, and any placement of the ranks.
 #pragma once
 
-#include "schedule/algorithms.h"
+#include "plan/way.h"
+#include "schedule/groups.h"
 #include "schedule/program.h"
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace hetcoll {
 
-// Who is where, the same on all ranks. Each rank of the communicator is in one group.
-using GpuGroup = std::vector<int>;                 // ranks that share a GPU, the first one leads
-using NodeGroups = std::vector<GpuGroup>;          // the GPUs of a node, at least one
-using DealtSlices = std::vector<std::vector<int>>; // by node, then by GPU
-struct Groups {
-    std::vector<NodeGroups> nodes;
-    // The trees of each node, over the places of its GPUs. A node, or all of them, may have none.
-    std::vector<std::vector<TreeShape>> trees{};
-    // How many slices each GPU of each node owns, as many in all on every node: by flow, and by
-    // flow with owners beside their adapters alone. Empty: as equal slices.
-    DealtSlices slices{}, near_slices{};
-};
-
-enum class Dealing : std::uint8_t { kEqual, kByFlow, kNear };
-
-// How many of the slices each of so many GPUs owns, in order: as evenly as whole slices allow.
-[[nodiscard]] std::vector<int> equal_slices(int gpus, int slices);
-
-enum class BetweenNodes : std::uint8_t {
-    kRing,
-    kRabenseifner,
-    kRecursiveDoubling,
-    kRadix3,
-    kRadix4,
-    kRadix8,
-    kRecursiveMultiplying
-};
-
 inline constexpr int kMostHierarchyChannels = 256; // a lane of a segment each
-
-struct HierarchyShape {
-    BetweenNodes between_nodes = BetweenNodes::kRing;
-    int segments = 1;
-    int lanes = 1; // of a segment, at most one for each of its slices
-    bool over_trees = false;
-    Dealing dealing = Dealing::kEqual; // of the slices
-    // Segments that are reduced on a node at the same time, before they leave it. 0: two, which
-    // hide each other's latency, and over trees one for each of them.
-    int leaving = 0;
-    int rack_nodes = 0; // radix k between nodes: a team's rack, see rounds.h
-};
 
 // What `rank` does:
 //
@@ -92,11 +51,11 @@ struct HierarchyShape {
 // multiplying up to 7 in each of ceil(log_8 H) rounds.
 //
 // Requires that `rank` is in `groups`, and 1 <= segments * lanes <= kMostHierarchyChannels, both
-// positive.
-[[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups,
-                                          const HierarchyShape &shape);
+// positive. `rack_nodes`: of a team's rack where the way goes by racks, see rounds.h.
+[[nodiscard]] Schedule build_hierarchical(int rank, const Groups &groups, const Way &way,
+                                          int rack_nodes = 0);
 // The same round by round; `groups` outlives it.
 [[nodiscard]] std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                                            const HierarchyShape &shape);
+                                                            const Way &way, int rack_nodes = 0);
 
 } // namespace hetcoll

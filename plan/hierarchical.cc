@@ -1,7 +1,8 @@
 // Three phases across nodes as in Blink (Wang et al. 2020), whose partitions with local roots are
 // the slices here, and one more level below.
-#include "schedule/hierarchical.h"
+#include "plan/hierarchical.h"
 
+#include "plan/build_schedule.h"
 #include "schedule/direct.h"
 #include "schedule/rounds.h"
 #include "schedule/tree_steps.h"
@@ -13,25 +14,11 @@
 namespace hetcoll {
 namespace {
 
-const TeamAlgorithm &team_algorithm(BetweenNodes algorithm)
-{
-    switch (algorithm) {
-    case BetweenNodes::kRing: break;
-    case BetweenNodes::kRabenseifner: return kRabenseifnerOfTeam;
-    case BetweenNodes::kRecursiveDoubling: return kRecursiveDoublingOfTeam;
-    case BetweenNodes::kRadix3: return kRadix3OfTeam;
-    case BetweenNodes::kRadix4: return kRadix4OfTeam;
-    case BetweenNodes::kRadix8: return kRadix8OfTeam;
-    case BetweenNodes::kRecursiveMultiplying: return kRecursiveMultiplyingOfTeam;
-    }
-    return kRingOfTeam;
-}
-
 // Null: equal ones.
-const DealtSlices *dealt_slices(const Groups &groups, Dealing dealing)
+const DealtSlices *dealt_slices(const Groups &groups, const Way &way)
 {
-    const DealtSlices &dealt = dealing == Dealing::kNear ? groups.near_slices : groups.slices;
-    return dealing == Dealing::kEqual || dealt.empty() ? nullptr : &dealt;
+    const DealtSlices &dealt = way.near_only ? groups.near_slices : groups.slices;
+    return !way.by_links || dealt.empty() ? nullptr : &dealt;
 }
 
 int count_slices(const Groups &groups, const DealtSlices *dealt)
@@ -73,11 +60,12 @@ constexpr int kSegmentsBetweenNodes = 8;
 // before, those between nodes, and what happens on the node after.
 class Hierarchy : public Program {
 public:
-    Hierarchy(int rank, const Groups &groups, const HierarchyShape &shape)
-        : groups_(groups), algorithm_(team_algorithm(shape.between_nodes)), shape_(shape),
-          dealt_(dealt_slices(groups, shape.dealing)), self_(find_place(rank, groups)),
-          slices_(count_slices(groups, dealt_)), lanes_(std::min(shape.lanes, slices_)),
-          slice_blocks_(cost_far().parts),
+    Hierarchy(int rank, const Groups &groups, const Way &way, int rack_nodes)
+        : groups_(groups), algorithm_(*team_of(way.between_nodes)),
+          rack_nodes_(way.by_racks ? rack_nodes : 0), leaving_(way.leaving),
+          dealt_(dealt_slices(groups, way)), self_(find_place(rank, groups)),
+          segments_(std::max(way.segments, 1)), slices_(count_slices(groups, dealt_)),
+          lanes_(std::min(way.lanes, slices_)), slice_blocks_(cost_far().parts),
           counts_(dealt_ == nullptr ? equal_slices(leader_count(), slices_)
                                     : (*dealt_)[static_cast<std::size_t>(self_.node)])
     {
@@ -90,24 +78,21 @@ public:
             find_owners();
         }
         const auto number = static_cast<std::size_t>(self_.node);
-        if (self_.leads && shape.over_trees && number < groups.trees.size()) {
+        if (self_.leads && way.over_trees && number < groups.trees.size()) {
             find_places(groups.trees[number]);
         }
     }
 
-    [[nodiscard]] int block_count() const override
-    {
-        return shape_.segments * slices_ * slice_blocks_;
-    }
-    [[nodiscard]] int channel_count() const override { return shape_.segments * lanes_; }
+    [[nodiscard]] int block_count() const override { return segments_ * slices_ * slice_blocks_; }
+    [[nodiscard]] int channel_count() const override { return segments_ * lanes_; }
     [[nodiscard]] int channels_at_once() const override { return kSegmentsBetweenNodes; }
     [[nodiscard]] int round_count() const override { return far_rounds() + 2; }
-    // If all segments ran at once, all would leave the node at once, after its cards have waited
+    // If all segments ran together, all would leave the node together, after its cards have waited
     // long.
     [[nodiscard]] std::optional<RoundPlace> waits_for(int channel, int round) const override
     {
         const int segments =
-            shape_.leaving > 0 ? shape_.leaving : std::max(2, static_cast<int>(places_.size()));
+            leaving_ > 0 ? leaving_ : std::max(2, static_cast<int>(places_.size()));
         const int at_once = segments * lanes_;
         if (round > 0 || channel < at_once || !self_.leads) {
             return {};
@@ -146,7 +131,7 @@ private:
     [[nodiscard]] int far_rounds() const { return cost_far().rounds; }
     [[nodiscard]] TeamCost cost_far() const
     {
-        return algorithm_.cost(static_cast<int>(groups_.nodes.size()), shape_.rack_nodes);
+        return algorithm_.cost(static_cast<int>(groups_.nodes.size()), rack_nodes_);
     }
 
     [[nodiscard]] Slices slices_of(int gpu) const
@@ -160,7 +145,7 @@ private:
         const int first = number * slices_ / lanes_, end = (number + 1) * slices_ / lanes_;
         return {channel, {first, end - first}};
     }
-    // Of these slices, those in the lane.
+    // The slices among these that are in the lane.
     [[nodiscard]] BlockRange blocks_of(const Lane &lane, Slices slices) const
     {
         const int first = std::max(slices.first, lane.slices.first);
@@ -181,7 +166,7 @@ private:
         return shares;
     }
 
-    // Of equal slices, slice j belongs to GPU floor(j * gpus / slices).
+    // Where slices are equal, slice j belongs to GPU floor(j * gpus / slices).
     [[nodiscard]] std::size_t owner_on(std::size_t node, int slice) const
     {
         if (dealt_ == nullptr) {
@@ -291,7 +276,7 @@ private:
                 continue;
             }
             const auto self = std::lower_bound(owners.begin(), owners.end(), leader_of(self_.gpu));
-            const Team team{owners, static_cast<int>(self - owners.begin()), shape_.rack_nodes};
+            const Team team{owners, static_cast<int>(self - owners.begin()), rack_nodes_};
             for (const Move &move : algorithm_.round(team, blocks, round)) {
                 to.add(move);
             }
@@ -300,39 +285,28 @@ private:
 
     const Groups &groups_;
     const TeamAlgorithm &algorithm_;
-    const HierarchyShape shape_;
+    const int rack_nodes_, leaving_;
     const DealtSlices *const dealt_;
     const Place self_;
-    const int slices_, lanes_, slice_blocks_; // of a segment, of a segment, of a slice
-    std::vector<int> others_;                 // on this GPU, without the leader
-    std::vector<int> counts_;                 // of slices, of each GPU of this node
-    std::vector<Owned> owned_;                // this rank's
+    const int segments_, slices_, lanes_, slice_blocks_; // of the vector, a segment twice, a slice
+    std::vector<int> others_;                            // on this GPU, without the leader
+    std::vector<int> counts_;                            // of slices, of each GPU of this node
+    std::vector<Owned> owned_;                           // this rank's
     // By tree, then by the GPU at its root; empty: everybody exchanges with everybody.
     std::vector<std::vector<TreePlace>> places_;
 };
 
 } // namespace
 
-std::vector<int> equal_slices(int gpus, int slices)
+std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups, const Way &way,
+                                              int rack_nodes)
 {
-    std::vector<int> counts;
-    for (int gpu = 0, first = 0; gpu < gpus; ++gpu) {
-        const int end = ((gpu + 1) * slices + gpus - 1) / gpus;
-        counts.push_back(end - first);
-        first = end;
-    }
-    return counts;
+    return std::make_unique<Hierarchy>(rank, groups, way, rack_nodes);
 }
 
-std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups,
-                                              const HierarchyShape &shape)
+Schedule build_hierarchical(int rank, const Groups &groups, const Way &way, int rack_nodes)
 {
-    return std::make_unique<Hierarchy>(rank, groups, shape);
-}
-
-Schedule build_hierarchical(int rank, const Groups &groups, const HierarchyShape &shape)
-{
-    return build_program(Hierarchy(rank, groups, shape));
+    return build_program(Hierarchy(rank, groups, way, rack_nodes));
 }
 
 } // namespace hetcoll

@@ -1,4 +1,4 @@
-#include "price/candidates.h"
+#include "plan/candidates.h"
 
 #include "plan/parts.h"
 #include "schedule/radix.h"
@@ -26,49 +26,65 @@ Orders orders_of(Algorithm algorithm, int size, int rack)
     return {(in_racks && !differs) || !is_needless_among(algorithm, size), differs};
 }
 
-// A ring of two is radix 2.
-Orders orders_of(const PricedWay &way, const Query &query)
-{
-    if (way.algorithm != Algorithm::kHierarchical) {
-        return {true, false};
-    }
-    if (way.between_nodes == Algorithm::kRing && query.nodes == 2) {
-        return {false, false};
-    }
-    return orders_of(way.between_nodes, query.nodes, query.links.racks.nodes);
-}
-
 Orders orders_of(Algorithm algorithm, const Query &query)
 {
     return orders_of(algorithm, query.ranks, query.links.rack_ranks);
 }
 
-bool can_run(const PricedWay &way, const Query &query)
+// The second phases of a hierarchy, in the order in which ties are decided. A ring of
+// two is radix 2.
+constexpr Algorithm kSecondPhases[] = {Algorithm::kRing,
+                                       Algorithm::kRabenseifner,
+                                       Algorithm::kRecursiveDoubling,
+                                       Algorithm::kRadix3,
+                                       Algorithm::kRadix4,
+                                       Algorithm::kRadix8,
+                                       Algorithm::kRecursiveMultiplying};
+
+// With equal slices, and with the others that there are.
+void add_slices(Way way, const Links &links, std::vector<Way> &ways)
 {
-    return (!way.over_trees || query.links.node_tree_gbps > 0) &&
-           (!way.by_links || query.links.link_rings > 0) &&
-           (!way.node_by_node || (query.links.gpu_gbps > 0 && node_shape(query).max > 1));
+    ways.push_back(way);
+    way.by_links = true;
+    if (links.slices_by_flow) {
+        ways.push_back(way);
+    }
+    way.near_only = true;
+    if (links.near_slices) {
+        ways.push_back(way);
+    }
 }
 
-// With the other slices that there are.
-void add_dealings(Choice choice, const Links &links, std::vector<Choice> &ways)
+std::vector<Way> hierarchies(Way way, const Query &query)
 {
-    if (choice.algorithm != Algorithm::kHierarchical) {
-        return;
+    std::vector<Way> ways;
+    for (const bool over_trees : {false, true}) {
+        if (over_trees && !(query.links.node_tree_gbps > 0)) {
+            break;
+        }
+        way.over_trees = over_trees;
+        if (over_trees && query.chunk_bytes == 0) {
+            way.chunk_bytes = first_chunk(way.algorithm, query, true);
+        }
+        for (const Algorithm between : kSecondPhases) {
+            way.between_nodes = between;
+            const Orders orders = between == Algorithm::kRing && query.nodes == 2
+                                      ? Orders{false, false}
+                                      : orders_of(between, query.nodes, query.links.racks.nodes);
+            for (const bool by_racks : {false, true}) {
+                if (by_racks ? orders.by_racks : orders.plain) {
+                    way.by_racks = by_racks;
+                    add_slices(way, query.links, ways);
+                }
+            }
+        }
     }
-    choice.by_links = true;
-    if (links.slices_by_flow) {
-        ways.push_back(choice);
-    }
-    choice.near_only = true;
-    if (links.near_slices) {
-        ways.push_back(choice);
-    }
+    return ways;
 }
 
 // Several partners share an adapter: what comes from all of them in one chunk each is there, and
 // added up, at once. Of chunks, which go partner by partner, some wait for each other.
-Choice in_whole_messages(Choice way, const Query &query)
+Way in_whole_messages(Way way, const Query &query)
 {
     const int radix = radix_of(way.algorithm);
     if (radix > 2 && query.nodes > 1 && query.chunk_bytes == 0) {
@@ -113,39 +129,31 @@ bool is_needless(Algorithm algorithm, const Query &query)
            (algorithm == Algorithm::kRecursiveMultiplying && node_shape(query).max > 1);
 }
 
-std::vector<Choice> ways_of(Algorithm algorithm, const Query &query)
+std::vector<Way> ways_of(Algorithm algorithm, const Query &query)
 {
     const std::size_t chunk =
         query.chunk_bytes != 0 ? query.chunk_bytes : first_chunk(algorithm, query);
-    const Choice first{.algorithm = algorithm, .chunk_bytes = whole_elements(chunk)};
-    std::vector<Choice> ways;
-    for (const PricedWay &way : kWays) {
-        if (way.algorithm == algorithm && can_run(way, query)) {
-            Choice choice = first;
-            choice.between_nodes = way.between_nodes;
-            choice.over_trees = way.over_trees;
-            choice.node_by_node = way.node_by_node;
-            choice.by_links = way.by_links;
-            if (way.over_trees && query.chunk_bytes == 0) {
-                choice.chunk_bytes = first_chunk(algorithm, query, true);
-            }
-            const Orders orders = orders_of(way, query);
-            for (const bool by_racks : {false, true}) {
-                if (by_racks ? orders.by_racks : orders.plain) {
-                    choice.by_racks = by_racks;
-                    ways.push_back(choice);
-                    add_dealings(choice, query.links, ways);
-                }
-            }
-        }
-    }
-    if (radix_of(algorithm) == 0) {
+    const Way first{.algorithm = algorithm, .chunk_bytes = whole_elements(chunk)};
+    if (algorithm == Algorithm::kHierarchical) {
+        std::vector<Way> ways = hierarchies(first, query);
         return ways.empty() ? std::vector{first} : ways;
     }
+    if (radix_of(algorithm) == 0) {
+        std::vector<Way> ways{first};
+        Way other = first;
+        other.by_links = algorithm == Algorithm::kRing && query.links.link_rings > 0;
+        other.node_by_node = algorithm == Algorithm::kOrdered && query.links.gpu_gbps > 0 &&
+                             node_shape(query).max > 1;
+        if (other != first) {
+            ways.push_back(other);
+        }
+        return ways;
+    }
+    std::vector<Way> ways;
     const Orders orders = orders_of(algorithm, query);
     for (const bool by_racks : {false, true}) {
         if (by_racks ? orders.by_racks : orders.plain || !orders.by_racks) {
-            Choice way = first;
+            Way way = first;
             way.by_racks = by_racks;
             ways.push_back(in_whole_messages(way, query));
         }
