@@ -80,7 +80,7 @@ double sizes_ms(const Cluster &cluster, const Ranks &ranks, int first, int step,
     Prices prices(cluster, ranks);
     for (int size = first; size < PriceTable::kSizes; size += step) {
         const double before = thread_ms();
-        (void)prices.of_size(size, without(prices.set(), Algorithm::kOrdered));
+        (void)prices.of_size(size, without(prices.set(), kWhenAskedAlgorithms));
         *size_ms = std::max(*size_ms, thread_ms() - before);
     }
     return thread_ms() - start;

@@ -71,17 +71,17 @@ double CallPrices::us_alone(Algorithm algorithm, std::size_t bytes, bool mapped)
 
 // A rank that is late by so much has that much less to wait for, but no less than what is left when
 // the others have added up theirs.
-PricedCell CallPrices::weighted(int size, const Means &means)
+PricedCell CallPrices::weighted(Algorithm algorithm, int size, const Means &means)
 {
     std::unique_ptr<Weighted> &known = weighted_[{means.mapped, means.late}];
     if (known == nullptr) {
         known = std::make_unique<Weighted>(own(means.mapped).machine, means.shares, means.late);
     }
-    const auto price = [size](Prices &prices, PriceTable &table) {
-        PricedCell &cell = table.column(size)[index_of(Algorithm::kWeighted)];
+    const auto price = [algorithm, size](Prices &prices, PriceTable &table) {
+        PricedCell &cell = table.column(size)[index_of(algorithm)];
         if (!(cell.us > 0)) {
-            const AlgorithmSet set = prices.set() & bit(Algorithm::kWeighted);
-            cell = prices.of_size(size, set)[index_of(Algorithm::kWeighted)];
+            const AlgorithmSet set = prices.set() & bit(algorithm);
+            cell = prices.of_size(size, set)[index_of(algorithm)];
         }
         return cell;
     };
@@ -106,8 +106,8 @@ void CallPrices::find(std::size_t bytes, AlgorithmSet compared, AlgorithmSet exa
         for (int i = 0; i < kAlgorithmCount; ++i) {
             const auto algorithm = static_cast<Algorithm>(i);
             if (contains(exactly, algorithm)) {
-                column[index_of(algorithm)] = algorithm == Algorithm::kWeighted
-                                                  ? weighted(size, means)
+                column[index_of(algorithm)] = needs(algorithm, Needs::kShares)
+                                                  ? weighted(algorithm, size, means)
                                                   : alone(algorithm, size, means.mapped);
             }
         }
@@ -120,7 +120,7 @@ Choice CallPrices::choose(const Query &query, const Table *table, const Means &m
     if (found_ == nullptr) {
         found_ = std::make_unique<PriceTable>();
     }
-    if (contains(query.available, Algorithm::kInNetwork)) { // joined meanwhile
+    if ((query.available & algorithms_of(Form::kServers)) != 0) { // joined meanwhile
         Query &known = own(means.mapped).machine.ranks.query;
         known.aggregators = query.aggregators;
         known.slices = query.slices;

@@ -62,7 +62,7 @@ private:
     [[nodiscard]] Own &own(bool mapped);
     [[nodiscard]] const PriceTable::Column &together(int size, AlgorithmSet set, bool mapped);
     [[nodiscard]] PricedCell alone(Algorithm algorithm, int size, bool mapped);
-    [[nodiscard]] PricedCell weighted(int size, const Means &means);
+    [[nodiscard]] PricedCell weighted(Algorithm algorithm, int size, const Means &means);
     void find(std::size_t bytes, AlgorithmSet compared, AlgorithmSet exactly, const Means &means);
 
     FindMachine machine_;
@@ -76,7 +76,8 @@ private:
 // on mapped memory that ask for nothing else.
 [[nodiscard]] constexpr AlgorithmSet told_of(AlgorithmSet set) noexcept
 {
-    constexpr AlgorithmSet kNeedsMore = bit(Algorithm::kInNetwork) | bit(Algorithm::kWeighted);
+    constexpr AlgorithmSet kNeedsMore =
+        algorithms_of(Form::kServers) | algorithms_that_need(Needs::kShares);
     return set & static_cast<AlgorithmSet>(~(kNeedsMore | kWhenAskedAlgorithms));
 }
 

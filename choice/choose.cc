@@ -1,5 +1,6 @@
 #include "choice/choose.h"
 
+#include "plan/facts.h"
 #include "plan/parts.h"
 #include "price/price_table.h"
 #include "tuning/table.h"
@@ -50,8 +51,8 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
             });
         }
     }
-    if (best || set == 0 || contains(set, Algorithm::kHost)) {
-        return best.value_or(Algorithm::kHost);
+    if (best || set == 0 || (set & algorithms_of(Form::kHost)) != 0) {
+        return best.value_or(kLastResort);
     }
     return static_cast<Algorithm>(std::countr_zero(set));
 }
@@ -74,7 +75,7 @@ int segments_at(const Way &way, std::size_t bytes) noexcept
 AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
                      bool priced) noexcept
 {
-    constexpr AlgorithmSet kHost = bit(Algorithm::kHost);
+    constexpr AlgorithmSet kHost = algorithms_of(Form::kHost);
     if (bytes <= small_limit) {
         return static_cast<AlgorithmSet>((set & kSmallAlgorithms) | kHost);
     }
@@ -87,7 +88,7 @@ AlgorithmSet allowed(const Query &query) noexcept
     if (query.reproducible) { // leaders of nodes exchange sums, and two ranks have but one order
         const bool sums = query.nodes > 1 && query.ranks > 2;
         const AlgorithmSet fold = query.available & kReproducibleAlgorithms;
-        return sums ? without(fold, Algorithm::kHost) : fold;
+        return sums ? without(fold, algorithms_of(Form::kHost)) : fold;
     }
     const AlgorithmSet asked = query.forced ? bit(*query.forced) : AlgorithmSet{0};
     return query.available & static_cast<AlgorithmSet>(~kWhenAskedAlgorithms | asked);

@@ -1,6 +1,7 @@
 // How data go in a broadcast, reduce, allgather or reduce-scatter of hetcoll's own.
 #pragma once
 
+#include "plan/facts.h"
 #include "schedule/algorithm_rows.h"
 
 namespace hetcoll {
@@ -21,8 +22,8 @@ enum class CollectiveShape : std::uint8_t {
 // `available` is of the communicator, `rooted` of the collective. Trees go from a root or to it.
 [[nodiscard]] constexpr CollectiveShape choose_shape(AlgorithmSet available, bool rooted) noexcept
 {
-    const bool trees = contains(available, Algorithm::kTree);
-    const bool all_reach = contains(available, Algorithm::kTwoShot);
+    const bool trees = (available & algorithms_that_need(Needs::kTrees)) != 0;
+    const bool all_reach = contains(available, kNeedsMostMapping);
     return trees && rooted       ? CollectiveShape::kTrees
            : all_reach && !trees ? CollectiveShape::kDirect
                                  : CollectiveShape::kPipeline;

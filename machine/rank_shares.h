@@ -1,5 +1,5 @@
-// The shares of Algorithm::kWeighted for the ranks of a communicator: as coll_hetcoll_shares gives
-// them, or by the rates at which their GPUs, or nodes, reach all others.
+// The shares of the algorithm `weighted` for the ranks of a communicator: as coll_hetcoll_shares
+// gives them, or by the rates at which their GPUs, or nodes, reach all others.
 #pragma once
 
 #include "base/status.h"

@@ -31,7 +31,7 @@ struct NodesView {
 
 // The trees of these GPUs, if trees are for them, and what they do to `links`, which are links_of()
 // the same GPUs. Trees are for GPUs joined pair by pair: behind switches every rank's own kernel is
-// the root of a tree of one hop, for its share (Algorithm::kTwoShot).
+// the root of a tree of one hop, for its share (`two_shot`).
 [[nodiscard]] std::optional<Packing> pack_trees(const Topology &node, const std::vector<int> &gpus,
                                                 Links &links);
 

@@ -1,5 +1,6 @@
 #include "plan/candidates.h"
 
+#include "plan/facts.h"
 #include "plan/parts.h"
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"

@@ -60,6 +60,26 @@ std::string describe_parts(const Way &way, std::size_t rings)
     return text.empty() ? text : text.substr(2);
 }
 
+const char *describe_rounding(Algorithm algorithm, int nodes)
+{
+    switch (algorithm) {
+    case Algorithm::kOneShot:
+    case Algorithm::kTwoShot:
+    case Algorithm::kLeader:
+    case Algorithm::kCopyIn: return "once";
+    case Algorithm::kHost:
+        return nodes == 1 ? "once" : "once on each node, and after every addition between nodes";
+    case Algorithm::kHierarchical:
+        return nodes == 1 ? "once for the ranks of a GPU, and once for its node"
+                          : "once on each node, and after every addition between nodes";
+    case Algorithm::kWeighted: return "once, by the rank that a share belongs to";
+    case Algorithm::kTree: return "once at each rank, which adds what its children have to its own";
+    case Algorithm::kInNetwork: return "once at each aggregator";
+    case Algorithm::kRecursiveMultiplying: return "once in each round";
+    default: return "after every addition, of two numbers at a time";
+    }
+}
+
 std::string describe(const Way &way, std::size_t rings)
 {
     std::string text = algorithm_name(way.algorithm);

@@ -11,15 +11,19 @@ namespace hetcoll {
 // "3 segments", "1 tree".
 [[nodiscard]] std::string counted(std::size_t count, const char *what);
 
-// What tells a way from others of its algorithm, but for the chunk: "ring between nodes, over trees
-// on them, 8 segments of up to 4 lanes", or nothing. `rings`: how many there are by links.
+// Returns the differences between `way` and other ways of its algorithm, except the chunk: "ring
+// between nodes, over trees on them, 8 segments of up to 4 lanes", or "". `rings` is the number of
+// rings by links.
 [[nodiscard]] std::string describe_parts(const Way &way, std::size_t rings);
 
-// All of it: "tree, 7 of 64 parts through host memory, chunks of 524288 bytes".
+// Returns all of `way`: "tree, 7 of 64 parts through host memory, chunks of 524288 bytes".
 [[nodiscard]] std::string describe(const Way &way, std::size_t rings);
 
-// Adds the way's members to a JSON object, for nlohmann::basic_json: `json = way`. Numbers of parts
-// are of kSideParts, bytes of one message.
+// Says how often sums of half and bfloat16 are rounded where ranks map each other's memory.
+[[nodiscard]] const char *describe_rounding(Algorithm algorithm, int nodes);
+
+// Adds the members of `way` to a JSON object. host_parts and adapter_parts are 64ths of the vector
+// (kSideParts), chunk_bytes is the size of one message.
 template <class Json> void to_json(Json &json, const Way &way)
 {
     json["algorithm"] = algorithm_name(way.algorithm);

@@ -1,6 +1,7 @@
 #include "plan/parts.h"
 
 #include "machine/query.h"
+#include "plan/facts.h"
 #include "plan/way.h"
 #include "schedule/radix.h"
 

@@ -19,7 +19,7 @@ inline constexpr std::size_t kInNetworkMessageBytes = 256u << 10;
 
 inline constexpr std::size_t kMostHostBytes = 32768; // of one exchange of pinned memory
 
-// What an algorithm does not use keeps its default.
+// Members that the algorithm does not use keep their defaults.
 struct Way {
     Algorithm algorithm = Algorithm::kRecursiveDoubling;
     // kHierarchical: the second phase, one of kBetweenNodesAlgorithms.
@@ -27,7 +27,7 @@ struct Way {
     bool node_by_node = false; // kOrdered: the chain goes from node to node, see ordered.cc
     // kRing: rings in the order of the links, see rings.h. kHierarchical: slices by flow.
     bool by_links = false;
-    bool near_only = false;  // kHierarchical, by links: owners beside their adapters alone
+    bool near_only = false;  // kHierarchical, by links: only GPUs next to an adapter own slices
     bool by_racks = false;   // radix k, and between nodes: racks first, see Team
     bool over_trees = false; // kHierarchical: on nodes that have trees
     // Parts of the vector, so that one is between nodes, or gathered, while the next is reduced:

@@ -1,5 +1,6 @@
 #include "price/price.h"
 
+#include "plan/facts.h"
 #include "price/aggregators.h"
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
@@ -44,12 +45,12 @@ Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Way &way, Messag
 
 Price Pricer::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    if (way.algorithm == Algorithm::kHost) {
-        return of_host(call, limits);
+    if (is(way.algorithm, Form::kHost)) {
+        return of_host(way, call, limits);
     }
     const double meetings_us = call.meetings ? 2 * meeting_us(cluster_, ranks_) : 0;
     limits.most_us -= meetings_us;
-    Price price = way.algorithm == Algorithm::kInNetwork
+    Price price = is(way.algorithm, Form::kServers)
                       ? price_of_aggregators(cluster_, ranks_, call, limits)
                   : row_of(way.algorithm).is_schedule()
                       ? of_schedule(way, call, limits)
@@ -61,11 +62,11 @@ Price Pricer::price(const Way &way, const PricedCall &call, PriceLimits limits)
 double Pricer::least_us(const Way &way, const PricedCall &call)
 {
     const auto bytes = static_cast<double>(call.bytes);
-    if (way.algorithm == Algorithm::kHost) {
+    if (is(way.algorithm, Form::kHost)) {
         const LeaderTimes times = leaders(call.bytes);
         return times.before_us + times.after_us;
     }
-    if (way.algorithm == Algorithm::kInNetwork || call.early_is_done) {
+    if (is(way.algorithm, Form::kServers) || call.early_is_done) {
         return 0; // not known
     }
     if (!row_of(way.algorithm).is_schedule()) {
@@ -88,12 +89,12 @@ double Pricer::least_us(const Way &way, const PricedCall &call)
 // What has very many rounds, one after the other, is not run to its end.
 double Pricer::latencies_us(Way way, const PricedCall &call)
 {
-    if (way.algorithm == Algorithm::kWeighted) {
+    if (needs(way.algorithm, Needs::kShares)) {
         return 0; // has more segments where it has more bytes
     }
     way.chunk_bytes = kLargestChunkBytes;
     way.lanes = 1;
-    way.segments = way.algorithm == Algorithm::kHierarchical ? 1 : way.segments;
+    way.segments = needs(way.algorithm, Needs::kGroups) ? 1 : way.segments;
     const RankPlans whole(ranks_, way, call.bytes, call.element_bytes, call.shares, &recorded_);
     const auto blocks = static_cast<std::size_t>(whole.recorded_of(0)->block_count);
     if (call.bytes < blocks * call.element_bytes || !whole.sides().empty()) {
@@ -163,7 +164,7 @@ std::vector<double> Pricer::bytes_of_links(const RankPlans &plans, const PricedC
 
 Price Pricer::of_schedule(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    const bool early_is_done = call.early_is_done && way.algorithm == Algorithm::kWeighted;
+    const bool early_is_done = call.early_is_done && needs(way.algorithm, Needs::kShares);
     RankPlans plans(ranks_, way, call.bytes, call.element_bytes, call.shares,
                     early_is_done ? &late_recorded_ : &recorded_);
     if (early_is_done) {
@@ -216,22 +217,22 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     const NodeGroups &gpus = ranks_.groups.nodes.front();
     const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;
     const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
-    const double share = algorithm == Algorithm::kTwoShot ? bytes / size : bytes;
+    const KernelRoles roles = kernel_roles(algorithm);
+    const double share = roles.by_shares ? bytes / size : bytes;
     std::vector<double> carried(platform.links.size());
     for (const SimNode::Local &pair : node.local) {
         const auto from = static_cast<std::size_t>(pair.from),
                    to = static_cast<std::size_t>(pair.to);
-        const bool leads = algorithm == Algorithm::kLeader;
         if (from == to || from >= gpus.size() || to >= gpus.size() ||
-            (leads && from != 0 && to != 0)) {
+            (roles.leads && from != 0 && to != 0)) {
             continue;
         }
         // Pairs of ranks; who writes to all others also reads from them.
-        const double pairs = leads ? static_cast<double>(gpus[std::max(from, to)].size())
-                                   : static_cast<double>(gpus[from].size() * gpus[to].size());
+        const double pairs = roles.leads ? static_cast<double>(gpus[std::max(from, to)].size())
+                                         : static_cast<double>(gpus[from].size() * gpus[to].size());
         for (const int link : pair.path) {
             carried[static_cast<std::size_t>(link)] +=
-                (writes_all && !leads ? 2 : 1) * pairs * share;
+                (writes_all && !roles.leads ? 2 : 1) * pairs * share;
         }
     }
     const double vector_us = transfer_us(sharing * bytes, node.hosts.front().gbps);
@@ -239,10 +240,9 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     for (std::size_t link = 0; link < carried.size(); ++link) {
         us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
     }
-    const double launch_us =
-        launches_us(ranks_.query.links, algorithm == Algorithm::kLeader ? 1 : sharing);
+    const double launch_us = launches_us(ranks_.query.links, roles.leads ? 1 : sharing);
     us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
-    if (algorithm == Algorithm::kCopyIn) {
+    if (roles.copies_in) {
         us += launch_us + 2 * vector_us;
     }
     return {.us = us};
@@ -263,13 +263,13 @@ LeaderTimes Pricer::leaders(std::size_t bytes) const
     return most;
 }
 
-Price Pricer::of_host(const PricedCall &call, PriceLimits limits)
+Price Pricer::of_host(const Way &way, const PricedCall &call, PriceLimits limits)
 {
     const LeaderTimes around = leaders(call.bytes);
     const double around_us = around.before_us + around.after_us;
     limits.most_us -= around_us;
     const int nodes = cluster_.node_count();
-    const bool mirrored = mirrors({.algorithm = Algorithm::kHost});
+    const bool mirrored = mirrors(way);
     Built *on =
         limits.most_us < 0 ? nullptr : machine({.path = MessagePath::kHost, .mirrored = mirrored});
     if (on == nullptr) {

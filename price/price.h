@@ -100,7 +100,7 @@ private:
                                                      const PricedCall &call) const;
     [[nodiscard]] Price of_kernel(Algorithm algorithm, double bytes);
     [[nodiscard]] LeaderTimes leaders(std::size_t bytes) const;
-    [[nodiscard]] Price of_host(const PricedCall &call, PriceLimits limits);
+    [[nodiscard]] Price of_host(const Way &way, const PricedCall &call, PriceLimits limits);
 
     const Cluster &cluster_;
     const Ranks &ranks_;

@@ -2,6 +2,7 @@
 
 #include "plan/build_schedule.h"
 #include "plan/candidates.h"
+#include "plan/facts.h"
 #include "plan/parts.h"
 #include "price/rank_plans.h"
 #include "price/two_rules.h"
@@ -41,18 +42,11 @@ constexpr double kMayPass = 1.05;
 // What takes at most so many times as long may be the best at sizes near to this one.
 constexpr double kMayPassBetween = 1.1;
 
-bool multiplies(const Way &way)
-{
-    return way.algorithm == Algorithm::kRecursiveMultiplying ||
-           (way.algorithm == Algorithm::kHierarchical &&
-            way.between_nodes == Algorithm::kRecursiveMultiplying);
-}
-
 // Serves up to the largest size here, and costs little to price: the line to it needs its price
 // even where another one is far better.
 bool is_always_priced(const Way &way, const PricedCall &call)
 {
-    return way.algorithm == Algorithm::kHost && call.bytes <= kMostHostBytes;
+    return is(way.algorithm, Form::kHost) && call.bytes <= kMostHostBytes;
 }
 
 PricedCell &cell_in(PriceTable::Column &column, Algorithm algorithm)
@@ -103,16 +97,17 @@ double Prices::least_us(const Way &way, const PricedCall &call)
 
 bool Prices::may_stand_in(Algorithm algorithm) const noexcept
 {
-    return stand_ins_ && row_of(algorithm).is_schedule() && algorithm != Algorithm::kWeighted;
+    return stand_ins_ && row_of(algorithm).is_schedule() && !needs(algorithm, Needs::kShares);
 }
 
 AlgorithmSet Prices::set() const noexcept
 {
-    AlgorithmSet set = ranks_.query.available | bit(Algorithm::kHost);
-    set = ranks_.query.aggregators > 0 ? set | bit(Algorithm::kInNetwork)
-                                       : without(set, Algorithm::kInNetwork);
+    AlgorithmSet set = ranks_.query.available | algorithms_of(Form::kHost);
+    set = ranks_.query.aggregators > 0 ? set | algorithms_of(Form::kServers)
+                                       : without(set, algorithms_of(Form::kServers));
     const bool weighted = !weighted_.shares.empty() && ranks_.size() <= kMostWithAll;
-    return weighted ? set | bit(Algorithm::kWeighted) : without(set, Algorithm::kWeighted);
+    return weighted ? set | algorithms_that_need(Needs::kShares)
+                    : without(set, algorithms_that_need(Needs::kShares));
 }
 
 // What may be fast goes first, so that the others are given up soon.
@@ -124,19 +119,19 @@ std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const Priced
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
         const bool gains_nothing =
-            algorithm == Algorithm::kHierarchical && has_one_rank_a_node() &&
+            needs(algorithm, Needs::kGroups) && has_one_rank_a_node() &&
             (call.bytes < kLeastBytesOfOneRank || call.bytes > kMostBytesOfOneRank);
         if (!contains(set, algorithm) || is_needless(algorithm, ranks_.query) ||
             (gains_nothing && set != bit(algorithm))) {
             continue;
         }
         for (Way &way : ways_of(algorithm, query)) {
-            if (algorithm == Algorithm::kHierarchical) {
+            if (needs(algorithm, Needs::kGroups)) {
                 way.leaving = way.over_trees ? 0 : 2; // what 0 stands for
                 cut(way, first_segments(call.bytes));
             }
-            way.late = algorithm == Algorithm::kWeighted ? weighted_.late : -1;
-            if (algorithm == Algorithm::kTree) {
+            way.late = needs(algorithm, Needs::kShares) ? weighted_.late : -1;
+            if (needs(algorithm, Needs::kTrees)) {
                 const Links &links = ranks_.query.links;
                 const int parts = resolve_parts(way, call.bytes, links, ranks_.size()).host_parts;
                 way.host_parts = parts * 4 / 5; // about what with_best_sides() will find
@@ -160,7 +155,7 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
     double other_us = kNeverUs, radix_us = kNeverUs;
     for (const Candidate &candidate : candidates(set, call)) {
         const Algorithm algorithm = candidate.way.algorithm;
-        const bool in_levels = algorithm == Algorithm::kHierarchical;
+        const bool in_levels = needs(algorithm, Needs::kGroups);
         PricedCell &cell = cell_in(column, algorithm);
         if (!(cell.us > 0)) {
             cell = cell_of(candidate.way, kNeverUs);
@@ -194,7 +189,7 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
                 .push_back({.way = candidate.way, .alone_us = us});
         }
         radix_us = is_radix ? std::min(radix_us, us) : radix_us;
-        if (algorithm != Algorithm::kHost) { // which serves small calls only
+        if (!is(algorithm, Form::kHost)) { // which serves small calls only
             double &best_of_kind_us = in_levels ? alone.hierarchy_us : other_us;
             best_of_kind_us = std::min(best_of_kind_us, us);
         }
@@ -223,7 +218,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
             return; // another way of the algorithm is as good
         }
         cell = cell_of(way.way, way.price.us);
-        if (way.way.algorithm == Algorithm::kHost && call.bytes > kMostHostBytes) {
+        if (is(way.way.algorithm, Form::kHost) && call.bytes > kMostHostBytes) {
             return; // it does not serve
         }
         if (way.price.us < best.price.us) {
@@ -256,7 +251,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         next = {};
     }
     for (const Priced &way : {best, next}) {
-        const bool trees = way.way.algorithm == Algorithm::kTree;
+        const bool trees = needs(way.way.algorithm, Needs::kTrees);
         if (row_of(way.way.algorithm).is_schedule() && way.price.us < kNeverUs &&
             way.price.us <= (trees ? near_trees_us : near_us)) {
             cell_in(column, way.way.algorithm) =
@@ -346,7 +341,7 @@ PricedCell Prices::with_best_chunk(Way way, const PricedCall &call, Price best)
     constexpr int kMostRanks = 64;
     const int rings = way.adapter_parts > 0 ? 2 : 1; // beside trees
     const std::uint64_t most =
-        way.algorithm == Algorithm::kHierarchical
+        needs(way.algorithm, Needs::kGroups)
             ? kTransfersOfHierarchy
             : kTransfersOfRank *
                   static_cast<std::uint64_t>(rings * std::min(ranks_.size(), kMostRanks));
@@ -379,8 +374,9 @@ Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
                                       const PricedCall &call)
 {
     const double least_us = least_alone(ways)->alone_us;
-    const auto others = std::stable_partition(
-        ways.begin(), ways.end(), [](const Priced &way) { return multiplies(way.way); });
+    const auto others = std::stable_partition(ways.begin(), ways.end(), [](const Priced &way) {
+        return multiplies(algorithm_across(way.way));
+    });
     Priced multiplied = best_of_kind({ways.begin(), others}, least_us, other_us, call);
     Priced cut = best_of_kind({others, ways.end()}, least_us, other_us, call);
     run_in_full(multiplied, std::min(cut.price.us, other_us), call);

@@ -2,9 +2,8 @@
 
 #include "machine/cpu_limits.h"
 #include "plan/candidates.h"
+#include "plan/facts.h"
 #include "schedule/algorithms.h"
-#include "schedule/radix.h"
-#include "schedule/recursive_multiplying.h"
 #include "schedule/weighted.h"
 
 #include <algorithm>
@@ -59,32 +58,6 @@ std::vector<SideWay> sides_of(const Way &resolved)
     return sides;
 }
 
-bool is_power(int count) { return std::has_single_bit(static_cast<unsigned>(count)); }
-
-// Of the groups that exchange with each other, from neighbours on; empty for a ring.
-std::vector<int> group_factors(Algorithm algorithm, int size, int rack)
-{
-    if (algorithm == Algorithm::kRecursiveDoubling) {
-        return std::vector<int>(std::bit_width(static_cast<unsigned>(size)) - 1, 2);
-    }
-    if (algorithm == Algorithm::kRecursiveMultiplying) {
-        return multiplied_factors(size);
-    }
-    const int radix = radix_of(algorithm);
-    return radix == 0 ? std::vector<int>{} : radix_factors(size, radix, rack);
-}
-
-// Circulants whose parts pass the end of the vector are not the same on all ranks, and take up to
-// half as long again: they are run in full where that costs little.
-// Likewise groups of nodes that lie across two racks.
-bool mirrors_circulant(const Way &way, const Cluster &cluster)
-{
-    const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
-    return (is_alike_on_all(nodes, radix_of(way.algorithm), way.by_racks ? rack : 0) &&
-            nodes_in_reach(cluster, 1, way) == (rack == 0 ? nodes : std::min(rack, nodes))) ||
-           nodes > kMostInFull;
-}
-
 } // namespace
 
 bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
@@ -104,57 +77,12 @@ bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks)
     return alike;
 }
 
-int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way)
-{
-    const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
-    const bool in_levels = way.algorithm == Algorithm::kHierarchical;
-    const int on_node = in_levels ? 1 : ranks_of_node;
-    if (rack == 0 || nodes <= rack) {
-        return nodes;
-    }
-    int group = 1;
-    for (const int factor : group_factors(in_levels ? way.between_nodes : way.algorithm,
-                                          nodes * on_node, way.by_racks ? rack * on_node : 0)) {
-        group *= factor;
-        if (group % (rack * on_node) == 0) {
-            return rack;
-        }
-        if (rack * on_node % group != 0) {
-            return std::max(group / factor / on_node, 1);
-        }
-    }
-    return rack;
-}
-
-bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way)
-{
-    const int nodes = cluster.node_count();
-    switch (way.algorithm) {
-    case Algorithm::kRing: return true;
-    // Circulants between nodes, too: to run them in full would cost more than it is worth.
-    case Algorithm::kHierarchical:
-        return (way.between_nodes != Algorithm::kRecursiveDoubling || is_power(nodes)) &&
-               (way.between_nodes != Algorithm::kRecursiveMultiplying || multiplies_evenly(nodes));
-    case Algorithm::kRecursiveDoubling: return is_power(nodes) && is_power(ranks_of_node);
-    case Algorithm::kRabenseifner:
-        return ranks_of_node == 1 ? mirrors_circulant(way, cluster)
-                                  : is_power(nodes) && is_power(ranks_of_node);
-    // Several ranks of a node are at different places of their circles.
-    case Algorithm::kRadix3:
-    case Algorithm::kRadix4:
-    case Algorithm::kRadix8: return ranks_of_node == 1 && mirrors_circulant(way, cluster);
-    case Algorithm::kRecursiveMultiplying: return ranks_of_node == 1 && multiplies_evenly(nodes);
-    case Algorithm::kHost: return is_power(nodes) && cluster.network.rack_nodes == 0;
-    default: return false;
-    }
-}
-
 RankPlans::RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes,
                      std::size_t element_bytes, std::span<const int> shares,
                      RecordedSchedules *recorded)
     : ranks_(ranks), way_(way), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
-      resolved_(resolve_parts(way, bytes, ranks.query.links, ranks.size())), sides_(sides_of(resolved_)),
-      runs_(way.node_by_node ? node_runs(ranks) : std::vector<int>{}),
+      resolved_(resolve_parts(way, bytes, ranks.query.links, ranks.size())),
+      sides_(sides_of(resolved_)), runs_(way.node_by_node ? node_runs(ranks) : std::vector<int>{}),
       recorded_(recorded != nullptr ? &recorded->find(resolved_, ranks.size()) : nullptr)
 {
 }
@@ -168,12 +96,11 @@ MachineOptions RankPlans::machine_options(MessagePath path) const
     return {.path = path,
             .maps = maps(),
             .sides = sides_,
-            .shares_ports = way_.algorithm == Algorithm::kHierarchical,
-            .partners = way_.algorithm == Algorithm::kHierarchical
+            .shares_ports = needs(way_.algorithm, Needs::kGroups),
+            .partners = needs(way_.algorithm, Needs::kGroups)
                             ? partners_of(way_.between_nodes, ranks_.query.nodes)
-                        : way_.algorithm == Algorithm::kRing
-                            ? 0
-                            : partners_of(way_.algorithm, ranks_.size()),
+                        : is_ring(way_.algorithm) ? 0
+                                                  : partners_of(way_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
             .message_latency_us = links.host_latency_us + turns_us,
             .far_latency_us = far_latency_us(links) + turns_us};
@@ -235,9 +162,8 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
 
 MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
 {
-    const bool in_ring =
-        way_.algorithm == Algorithm::kRing ||
-        (way_.algorithm == Algorithm::kHierarchical && way_.between_nodes == Algorithm::kRing);
+    const bool in_ring = is_ring(way_.algorithm) ||
+                         (needs(way_.algorithm, Needs::kGroups) && is_ring(way_.between_nodes));
     MachineOptions options = machine_options(path);
     options.mirrored = true;
     options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);

@@ -4,6 +4,7 @@
 #include "machine/ranks.h"
 #include "machine/sim_machine.h"
 #include "plan/build_schedule.h"
+#include "plan/mirror.h"
 #include "price/rank.h"
 #include "price/recorded.h"
 
@@ -13,20 +14,8 @@
 
 namespace hetcoll {
 
-inline constexpr int kMostInFull = 64; // ranks that are all run
-
 // Whether the ranks of all nodes, which are of one kind, lie alike and in order.
 [[nodiscard]] bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks);
-// Whether all nodes do the same then, so that the ranks of the first one alone may run: what
-// neither folds nor goes along a line. Hierarchies, and more than kMostInFull ranks, also where
-// they only nearly do.
-[[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way);
-
-// How many nodes from the first one on exchange inside one rack, so that the same is true of every
-// rack. If a group of nodes lies across two racks, its messages count as leaving the rack, because
-// the slowest nodes hold up all.
-[[nodiscard]] int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way);
-
 class RankPlans {
 public:
     // Of a call of so many bytes by the schedule that was chosen. `shares`: by rank, of kWeighted.

@@ -1,6 +1,7 @@
 #include "price/stand_ins.h"
 
 #include "machine/assumed.h"
+#include "plan/facts.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,11 +13,7 @@ namespace {
 constexpr int kShortChain = 2, kLongChain = 4; // nodes
 
 // The same on every node, whatever their number: all that does not fold.
-bool is_symmetric(const Way &way)
-{
-    const bool in_levels = way.algorithm == Algorithm::kHierarchical;
-    return (in_levels ? way.between_nodes : way.algorithm) != Algorithm::kRecursiveDoubling;
-}
+bool is_symmetric(const Way &way) { return !folds(algorithm_across(way)); }
 
 void take_latencies(const Links &from, Links &to)
 {
@@ -55,7 +52,7 @@ Way StandIns::StandIn::way_of(Way way) const
     const Groups &groups = ranks.groups;
     way.near_only = way.near_only && !groups.near_slices.empty();
     const bool has_slices = way.near_only || !groups.slices.empty();
-    const bool can = way.algorithm == Algorithm::kHierarchical ? has_slices : !ranks.rings.empty();
+    const bool can = needs(way.algorithm, Needs::kGroups) ? has_slices : !ranks.rings.empty();
     way.by_links = way.by_links && can;
     return way;
 }
@@ -107,8 +104,7 @@ StandIns::Sizes &StandIns::scattered()
 // Where one node of the cluster cannot run for all, one rank can.
 StandIns::Sizes &StandIns::sizes_for(const Way &way)
 {
-    if (way.algorithm == Algorithm::kHierarchical || way.by_links ||
-        node_shape(ranks_.query).max == 1) {
+    if (needs(way.algorithm, Needs::kGroups) || way.by_links || node_shape(ranks_.query).max == 1) {
         return nodes_;
     }
     const bool folds = !nodes_.folded.empty() && !is_symmetric(way);
@@ -124,7 +120,7 @@ std::deque<StandIns::StandIn> &StandIns::of(const Way &way)
 
 Price StandIns::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    if (way.algorithm == Algorithm::kOrdered) {
+    if (is_chain(way.algorithm)) {
         return of_chain(way, call);
     }
     const double fold = fold_us(way, call.bytes);
@@ -160,7 +156,7 @@ Price StandIns::of_chain(const Way &way, const PricedCall &call)
 
 double StandIns::least_us(const Way &way, const PricedCall &call)
 {
-    if (way.algorithm == Algorithm::kOrdered) {
+    if (is_chain(way.algorithm)) {
         return 0;
     }
     double most = 0;

@@ -93,16 +93,13 @@ inline constexpr int kAlgorithmCount = static_cast<int>(kAlgorithmRows.size());
     return row_of(algorithm).name;
 }
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name) noexcept;
-// The k of an algorithm by radix k (schedule/radix.cc); 0: it is another.
-[[nodiscard]] constexpr int radix_of(Algorithm algorithm) noexcept
+[[nodiscard]] constexpr bool is(Algorithm algorithm, Form form) noexcept
 {
-    switch (algorithm) {
-    case Algorithm::kRabenseifner: return 2;
-    case Algorithm::kRadix3: return 3;
-    case Algorithm::kRadix4: return 4;
-    case Algorithm::kRadix8: return 8;
-    default: return 0;
-    }
+    return row_of(algorithm).form == form;
+}
+[[nodiscard]] constexpr bool needs(Algorithm algorithm, Needs what) noexcept
+{
+    return row_of(algorithm).needs == what;
 }
 
 using AlgorithmSet = std::uint32_t; // a bit for each algorithm
@@ -120,6 +117,10 @@ static_assert(kAlgorithmCount <= 32);
 {
     return static_cast<AlgorithmSet>(set & ~bit(algorithm));
 }
+[[nodiscard]] constexpr AlgorithmSet without(AlgorithmSet set, AlgorithmSet others) noexcept
+{
+    return set & ~others;
+}
 // Those whose row is as `is` says.
 template <class Predicate> [[nodiscard]] constexpr AlgorithmSet algorithms_where(Predicate is)
 {
@@ -134,6 +135,14 @@ template <class Predicate> [[nodiscard]] constexpr AlgorithmSet algorithms_where
 [[nodiscard]] std::string names_of(AlgorithmSet set, const char *before_last = ", ");
 
 inline constexpr AlgorithmSet kAllAlgorithms = algorithms_where([](const auto &) { return true; });
+[[nodiscard]] constexpr AlgorithmSet algorithms_of(Form form) noexcept
+{
+    return algorithms_where([form](const AlgorithmRow &row) { return row.form == form; });
+}
+[[nodiscard]] constexpr AlgorithmSet algorithms_that_need(Needs needs) noexcept
+{
+    return algorithms_where([needs](const AlgorithmRow &row) { return row.needs == needs; });
+}
 inline constexpr AlgorithmSet kBetweenNodesAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kBetweenNodes); });
 // Runs wherever messages do.

@@ -15,12 +15,12 @@ struct Groups {
     std::vector<NodeGroups> nodes;
     // The trees of each node, over the places of its GPUs. A node, or all of them, may have none.
     std::vector<std::vector<TreeShape>> trees{};
-    // How many slices of a vector each GPU of each node owns, as many in all on every node: by
-    // flow, and by flow with owners beside their adapters alone. Empty: as equal slices.
+    // The number of slices of a vector that each GPU of each node owns; the sum is the same on
+    // every node. By flow, and by flow with owners next to an adapter only. Empty: equal slices.
     DealtSlices slices{}, near_slices{};
 };
 
-// How many of the slices each of so many GPUs owns, in order: as evenly as whole slices allow.
+// Returns the number of slices of each of `gpus` GPUs, in order: as even as whole slices allow.
 [[nodiscard]] std::vector<int> equal_slices(int gpus, int slices);
 
 } // namespace hetcoll

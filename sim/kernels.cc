@@ -1,5 +1,6 @@
 #include "sim/kernels.h"
 
+#include "plan/facts.h"
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
 
@@ -38,19 +39,19 @@ public:
 private:
     void run_rank(int rank, Activities &activities) const
     {
-        const bool leads = algorithm_ == Algorithm::kLeader;
+        const KernelRoles roles = kernel_roles(algorithm_);
         const double launch_us =
-            launches_us(ranks_.query.links, leads ? 1 : ranks_.query.ranks_per_gpu);
+            launches_us(ranks_.query.links, roles.leads ? 1 : ranks_.query.ranks_per_gpu);
         activities.sleep_us(meeting_us_);
-        if (algorithm_ == Algorithm::kCopyIn) {
+        if (roles.copies_in) {
             activities.sleep_us(launch_us);
             activities.work(2 * bytes_, 0);
             static_cast<void>(activities.wait());
         }
-        if (!leads || rank == 0) {
+        if (!roles.leads || rank == 0) {
             const bool writes_all = !row_of(algorithm_).has(Trait::kOwnResult);
             activities.sleep_us(launch_us + (writes_all ? kRemoteWriteUs : 0));
-            const double share = algorithm_ == Algorithm::kTwoShot ? bytes_ / size_ : bytes_;
+            const double share = roles.by_shares ? bytes_ / size_ : bytes_;
             int begun = 0;
             for (int writes = 0; writes < (writes_all ? 2 : 1); ++writes) {
                 for (int distance = 1; distance < size_; ++distance, ++begun) {
@@ -125,8 +126,8 @@ private:
 Result<ChildOutcome> run_kernels(const Cluster &cluster, const Ranks &ranks, const SimCall &call,
                                  Algorithm algorithm)
 {
-    return algorithm == Algorithm::kHost ? HostRun(cluster, ranks, call).run()
-                                         : KernelRun(cluster, ranks, call, algorithm).run();
+    return is(algorithm, Form::kHost) ? HostRun(cluster, ranks, call).run()
+                                      : KernelRun(cluster, ranks, call, algorithm).run();
 }
 
 } // namespace hetcoll

@@ -18,7 +18,7 @@ RankShares shares_of(const Ranks &ranks, const SimCall &call)
     const Links &links = ranks.query.links;
     return rank_shares(call.shares, ranks.size(), ranks.rates,
                        links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps,
-                       call.forced == Algorithm::kWeighted);
+                       call.forced && needs(*call.forced, Needs::kShares));
 }
 
 Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares)
@@ -29,11 +29,12 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     query.chunk_bytes = call.chunk_bytes;
     query.available = at_size(query.available, call.bytes, call.small_limit, false);
     if (call.forced) {
-        query.available = static_cast<AlgorithmSet>(ranks.query.available | bit(Algorithm::kHost));
+        query.available =
+            static_cast<AlgorithmSet>(ranks.query.available | algorithms_of(Form::kHost));
         query.forced = call.forced;
     }
     if (!shares.shares.empty() && (call.forced || call.bytes > call.small_limit)) {
-        query.available |= bit(Algorithm::kWeighted);
+        query.available |= algorithms_that_need(Needs::kShares);
     }
     return query;
 }

@@ -46,8 +46,8 @@ std::vector<Asked> asked_algorithms(const SimOptions &options, const Ranks &rank
         }
         for (int i = 0; i < kAlgorithmCount; ++i) {
             const auto algorithm = static_cast<Algorithm>(i);
-            const bool shares = algorithm == Algorithm::kWeighted && options.shares != "off";
-            if (shares || contains(ranks.query.available | bit(Algorithm::kHost), algorithm)) {
+            const bool shares = needs(algorithm, Needs::kShares) && options.shares != "off";
+            if (shares || contains(ranks.query.available | algorithms_of(Form::kHost), algorithm)) {
                 asked.push_back({algorithm_name(algorithm), algorithm, false});
             }
         }
@@ -57,7 +57,7 @@ std::vector<Asked> asked_algorithms(const SimOptions &options, const Ranks &rank
 
 const char *path_name(const SimOptions &options, const Ranks &ranks, Algorithm algorithm)
 {
-    if (algorithm == Algorithm::kHost) {
+    if (is(algorithm, Form::kHost)) {
         return "small";
     }
     const bool one_node = ranks.query.nodes == 1;

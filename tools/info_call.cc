@@ -137,7 +137,7 @@ Result<NodesView> view_of(const Query &query, const Topology *topology)
         }
         view = *found;
     } else if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
-        view.available |= bit(Algorithm::kHierarchical);
+        view.available |= algorithms_that_need(Needs::kGroups);
     }
     view.links.by_adapters = query.links.by_adapters;
     view.links.racks = query.links.racks;
@@ -160,7 +160,7 @@ Result<RankShares> shares_of(const CallRequest &request, const Query &query,
     }
     return rank_shares(*setting, query.ranks, std::move(rates),
                        links.gpu_gbps > 0 ? links.gpu_gbps : links.host_gbps,
-                       query.forced == Algorithm::kWeighted);
+                       query.forced && needs(*query.forced, Needs::kShares));
 }
 
 std::string format(const char *pattern, ...)

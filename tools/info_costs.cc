@@ -1,5 +1,7 @@
 #include "tools/info_costs.h"
 
+#include "plan/facts.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -21,7 +23,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     if (small && row.sizes == Sizes::kLarge) {
         return "above the small limit only";
     }
-    if (!small && algorithm == Algorithm::kHost) {
+    if (!small && is(algorithm, Form::kHost)) {
         return "up to the small limit, by price up to four times it and 32 KiB";
     }
     if (!small && row.sizes == Sizes::kSmall) {
@@ -48,10 +50,10 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
 // Though it can run.
 const char *why_not_priced(Algorithm algorithm, const Query &query)
 {
-    if (algorithm == Algorithm::kWeighted) {
+    if (needs(algorithm, Needs::kShares)) {
         return "too many ranks to be priced";
     }
-    if (algorithm != Algorithm::kRecursiveMultiplying) {
+    if (!multiplies(algorithm)) {
         return "as many rounds as a smaller radix";
     }
     return node_shape(query).max > 1

@@ -6,6 +6,7 @@
 #include "measure/json_document.h"
 #include "measure/sizes.h"
 #include "plan/describe.h"
+#include "plan/facts.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
@@ -122,28 +123,6 @@ std::string print_reproducible(Query query, double now_us, CallPriced &prices)
                   algorithm_name(best), us, now_us > 0 ? us / now_us : 1);
 }
 
-// How often sums of half and bfloat16 are rounded where ranks map each other's memory.
-const char *rounding(const Choice &choice, const Query &query)
-{
-    const bool one_node = query.nodes == 1;
-    switch (choice.algorithm) {
-    case Algorithm::kOneShot:
-    case Algorithm::kTwoShot:
-    case Algorithm::kLeader:
-    case Algorithm::kCopyIn: return "once";
-    case Algorithm::kHost:
-        return one_node ? "once" : "once on each node, and after every addition between nodes";
-    case Algorithm::kHierarchical:
-        return one_node ? "once for the ranks of a GPU, and once for its node"
-                        : "once on each node, and after every addition between nodes";
-    case Algorithm::kWeighted: return "once, by the rank that a share belongs to";
-    case Algorithm::kTree: return "once at each rank, which adds what its children have to its own";
-    case Algorithm::kInNetwork: return "once at each aggregator";
-    case Algorithm::kRecursiveMultiplying: return "once in each round";
-    default: return "after every addition, of two numbers at a time";
-    }
-}
-
 std::string print_rounding(const Choice &choice, const Query &query, bool by_element)
 {
     if (query.op != OpClass::kSum || query.element_bytes != 2) {
@@ -151,7 +130,8 @@ std::string print_rounding(const Choice &choice, const Query &query, bool by_ele
     }
     const bool every = by_element || query.reproducible;
     return format("rounding   of half and bfloat16: %s\n",
-                  every ? "after every addition" : rounding(choice, query));
+                  every ? "after every addition"
+                        : describe_rounding(choice.algorithm, query.nodes));
 }
 
 // The order of the ranks, or who owns how much, and what binding them to adapters would bring: only
@@ -163,7 +143,7 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
         return {};
     }
     std::string text;
-    if (choice.algorithm == Algorithm::kRing && choice.by_links) {
+    if (is_ring(choice.algorithm) && choice.by_links) {
         text = "rings      " + print_rings(prices.rings()) + "\n";
     } else if (choice.by_links) {
         const Groups &groups = prices.groups();
@@ -178,7 +158,7 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
 // Where the processor can map device memory, which a rank knows of itself only.
 std::string print_cpu_path(const Choice &choice, const Query &query, const Table *table)
 {
-    if (choice.algorithm != Algorithm::kHost || query.ranks == 1) {
+    if (!is(choice.algorithm, Form::kHost) || query.ranks == 1) {
         return {};
     }
     const bool measured = table != nullptr && table->cpu();
@@ -267,7 +247,7 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
         at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
                 query.bytes, small_limit, true);
     if (query.aggregators > 0 && !small) {
-        query.available |= bit(Algorithm::kInNetwork);
+        query.available |= algorithms_of(Form::kServers);
     }
     const auto begin = std::chrono::steady_clock::now();
     const Choice choice = prices.choose(query, table);
@@ -330,7 +310,7 @@ Result<Shares> add_shares(const CallRequest &request, const Query &query, const 
         text += (text.empty() ? "shares     " : ",") + std::to_string(share);
     }
     if (!text.empty()) {
-        view.available |= bit(Algorithm::kWeighted);
+        view.available |= algorithms_that_need(Needs::kShares);
         text += format(", a vector at %.4g GB/s\n", shares->vector_gbps());
     } else if (request.shares != "off") {
         text = std::string("shares     none: ") + shares->why_none + "\n";

@@ -65,7 +65,7 @@ std::array<CallPriced::Cost, kAlgorithmCount> CallPriced::costs(const Query &que
         const bool is_given =
             algorithm == choice.algorithm && choice.source != ChoiceSource::kPrice;
         const bool is_compared = cost.us > 0 && !cost.given_up && !is_given;
-        if (!is_compared && algorithm != Algorithm::kWeighted) {
+        if (!is_compared && !needs(algorithm, Needs::kShares)) {
             cost.us = prices_.us_alone(algorithm, query.bytes, means_of(query).mapped);
         }
     }

@@ -78,7 +78,7 @@ std::string read_sample(const std::vector<std::string_view> &words, Sample *samp
         return wrong(0, "algorithm");
     }
     if (words[1] != "-") {
-        sample->variant.between_nodes = Algorithm::kRing;
+        sample->variant.between_nodes.emplace();
         if (!read_algorithm(words[1], &*sample->variant.between_nodes) ||
             !contains(kBetweenNodesAlgorithms, *sample->variant.between_nodes)) {
             return wrong(1, "algorithm between nodes");

@@ -40,7 +40,7 @@ struct Setup {
 
 // What ran.
 struct Variant {
-    Algorithm algorithm = Algorithm::kRing;
+    Algorithm algorithm{};
     std::optional<Algorithm> between_nodes{};
     std::int64_t chunk_bytes = 0;
 

@@ -39,7 +39,7 @@ struct Range { // both ends belong to it
 // One rule: what serves calls of these sizes.
 struct SizeRule {
     Range bytes;
-    Algorithm algorithm = Algorithm::kRing;
+    Algorithm algorithm{};
     std::optional<Algorithm> between_nodes{}; // none: the price's
     std::size_t chunk_bytes = 0;              // 0: the price's
     int line = 0;

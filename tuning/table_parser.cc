@@ -194,7 +194,7 @@ bool TableReader::read_rule(const JsonNode &node, RuleSet &set)
         return false;
     }
     if (const JsonNode *between = find(node, "between_nodes"); between != nullptr) {
-        rule.between_nodes = Algorithm::kRing;
+        rule.between_nodes.emplace();
         if (!algorithm(*between, "between_nodes", kBetweenNodesAlgorithms, &*rule.between_nodes)) {
             return false;
         }

@@ -148,6 +148,13 @@ function describeChoice(call, { setup, rule, algorithm, way }) {
         if (segments > 0) text += `, ${segments} segment${segments === 1 ? "" : "s"}`;
         if (lanes > 1) text += ` of up to ${lanes} lanes`;
     }
+    if (algorithm === algorithms.tree) {
+        const [host, adapter] = [pricedBetween === 255 ? -1 : pricedBetween, packed >>> 12];
+        const ofAll = ` of ${algorithms.sideParts} parts`;
+        if (host > 0) text += `, ${host}${ofAll} through host memory`;
+        if (adapter > 0) text += `, ${adapter}${host > 0 ? "" : ofAll} through adapters`;
+    }
+    if (packed & 2 && !byLinks) text += ", from node to node";
     if (packed & (1 << 11)) text += ", racks first";
     if (algorithm === algorithms.ring && byLinks) {
         text += `, ${setup.rings} ring${setup.rings === 1 ? "" : "s"} by links`;
