@@ -357,17 +357,17 @@ int main(int argc, char **argv)
 {
     bool blocks = false;
     std::string cublas;
-    CLI::App app{"Times the reduction kernels against device-to-device copies"};
-    hetcoll::introduce(app, "kernel_bench");
-    CLI::Option *flag = app.add_flag("--blocks", blocks,
-                                     "time the kernel of many inputs with at most 1, 2, 4 and "
-                                     "more blocks instead: over the link to the host, in the GPU's "
-                                     "own memory, and next to matrix products");
-    app.add_option("--cublas", cublas, "the cuBLAS for these products, if not the loader's")
-        ->type_name("LIB")
-        ->needs(flag);
+    hetcoll::CommandLine line("kernel_bench",
+                              "Times the reduction kernels against device-to-device copies");
+    line.add_flag("--blocks", blocks,
+                  "time the kernel of many inputs with at most 1, 2, 4 and "
+                  "more blocks instead: over the link to the host, in the GPU's "
+                  "own memory, and next to matrix products");
+    line.add_option("--cublas", cublas, "the cuBLAS for these products, if not the loader's")
+        .type_name("LIB")
+        .needs("--blocks");
     int code = 0;
-    if (!hetcoll::parse_command_line(app, argc, argv, code)) {
+    if (!line.parse(argc, argv, code)) {
         return code;
     }
     const std::unique_ptr<hetcoll::Gpu> gpu = hetcoll::require(hetcoll::Gpu::open(0));

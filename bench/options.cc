@@ -154,99 +154,98 @@ Status apply(const Words &words, Options &options)
 
 bool parse_options(int argc, char **argv, bool speaks, Options &options, int &exit_code)
 {
-    CLI::App app{"Times and checks MPI_Allreduce and other collectives, under hetcoll or any other "
-                 "component.\nRun it with mpirun; times are of the slowest rank. Short options are "
-                 "those of nccl-tests."};
-    introduce(app, "hetcoll_bench");
+    CommandLine line(
+        "hetcoll_bench",
+        "Times and checks MPI_Allreduce and other collectives, under hetcoll or any other "
+        "component.\nRun it with mpirun; times are of the slowest rank. Short options are "
+        "those of nccl-tests.");
     Words words;
-    app.add_option("--collective", words.collectives,
-                   "all, or some of " + collective_words() +
-                       "; the size is that of the vector, of "
-                       "all blocks together; neighbors are the ranks before and after in a ring")
-        ->delimiter(',')
-        ->capture_default_str();
-    app.add_flag("--both", options.both, "measure out of place and in place, side by side");
-    app.add_option("--budget", options.budget_s,
-                   "seconds for all sizes together; what there is no time for is left out")
-        ->transform(number(0.1, 1e6));
-    app.add_flag("--progress", options.progress,
-                 "say on stderr how far it is, also where that is no terminal");
-    app.add_option("-g,--ngpus", words.gpus, "GPUs a rank: 1")->transform(whole_number(1, 1));
-    app.add_option("-o,--op", words.op, names_of_ops())->capture_default_str();
-    app.add_option("-d,--dtype,--datatype", words.dtype,
-                   "float double half int uint long ulong char, or: " + names_of_elements())
-        ->capture_default_str();
-    auto *sizes = app.add_option("--sizes", words.sizes.list,
-                                 "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
-                      ->capture_default_str();
-    add_size_options(app, sizes, words.sizes);
-    app.add_option("--memory", words.memory,
-                   "host, device or managed; default: host, with --demo device");
-    app.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
-    app.add_flag("--gpu-context", options.gpu_context,
-                 "hold a GPU context, as a GPU program does, even with --memory host");
-    app.add_option("--own-kernel", options.own_kernel_bytes,
-                   "every rank starts a sum of this many bytes of its own on the legacy stream "
-                   "before each call, as a program does; times include it")
-        ->transform(size(4, std::size_t{1} << 40));
-    app.add_option("-n,--iterations,--iters", options.measure.iterations,
-                   "timed calls per size; 0: by size")
-        ->transform(whole_number(0, 100'000'000))
-        ->capture_default_str();
-    app.add_option("-m,--batch,--agg_iters", options.measure.batch,
-                   "calls between two readings of the clock, for calls shorter than it resolves; "
-                   "a timed call is the mean of a batch")
-        ->transform(whole_number(1, 1'000'000))
-        ->capture_default_str();
-    app.add_option("-w,--warmup,--warmup_iters", options.measure.warmup,
-                   "calls before the clock runs")
-        ->transform(whole_number(0, 100'000'000))
-        ->capture_default_str();
-    CLI::Option *const late =
-        app.add_option("--late-us", options.measure.late_us, "see --late-rank")
-            ->transform(number(0, kLatestUs));
-    app.add_option("--late-rank", options.measure.late_rank,
-                   "this rank comes --late-us later to every call; times then count from when the "
-                   "last rank has come, by the clock of the one machine that all ranks are on")
-        ->transform(whole_number(0, INT_MAX))
-        ->needs(late);
-    app.add_option("--jitter-us", options.measure.jitter_us,
-                   "every rank comes later by a random time of up to this; times count as above")
-        ->transform(number(0, kLatestUs));
-    auto *as_nccl = app.add_option("-c,--check", words.check, "0: as --no-verify")
-                        ->transform(whole_number(0, INT_MAX))
-                        ->capture_default_str();
+    line.add_option("--collective", words.collectives,
+                    "all, or some of " + collective_words() +
+                        "; the size is that of the vector, of "
+                        "all blocks together; neighbors are the ranks before and after in a ring")
+        .list()
+        .show_default();
+    line.add_flag("--both", options.both, "measure out of place and in place, side by side");
+    line.add_option("--budget", options.budget_s,
+                    "seconds for all sizes together; what there is no time for is left out")
+        .check(number(0.1, 1e6));
+    line.add_flag("--progress", options.progress,
+                  "say on stderr how far it is, also where that is no terminal");
+    line.add_option("-g,--ngpus", words.gpus, "GPUs a rank: 1").check(whole_number(1, 1));
+    line.add_option("-o,--op", words.op, names_of_ops()).show_default();
+    line.add_option("-d,--dtype,--datatype", words.dtype,
+                    "float double half int uint long ulong char, or: " + names_of_elements())
+        .show_default();
+    line.add_option("--sizes", words.sizes.list,
+                    "bytes: 8:64M doubles from 8 to 64M, 8,24,64K is a list")
+        .show_default();
+    add_size_options(line, "--sizes", words.sizes);
+    line.add_option("--memory", words.memory,
+                    "host, device or managed; default: host, with --demo device");
+    line.add_flag("--in-place", options.in_place, "reduce with MPI_IN_PLACE");
+    line.add_flag("--gpu-context", options.gpu_context,
+                  "hold a GPU context, as a GPU program does, even with --memory host");
+    line.add_option("--own-kernel", options.own_kernel_bytes,
+                    "every rank starts a sum of this many bytes of its own on the legacy stream "
+                    "before each call, as a program does; times include it")
+        .check(size(4, std::size_t{1} << 40));
+    line.add_option("-n,--iterations,--iters", options.measure.iterations,
+                    "timed calls per size; 0: by size")
+        .check(whole_number(0, 100'000'000))
+        .show_default();
+    line.add_option("-m,--batch,--agg_iters", options.measure.batch,
+                    "calls between two readings of the clock, for calls shorter than it resolves; "
+                    "a timed call is the mean of a batch")
+        .check(whole_number(1, 1'000'000))
+        .show_default();
+    line.add_option("-w,--warmup,--warmup_iters", options.measure.warmup,
+                    "calls before the clock runs")
+        .check(whole_number(0, 100'000'000))
+        .show_default();
+    line.add_option("--late-us", options.measure.late_us, "see --late-rank")
+        .check(number(0, kLatestUs));
+    line.add_option("--late-rank", options.measure.late_rank,
+                    "this rank comes --late-us later to every call; times then count from when the "
+                    "last rank has come, by the clock of the one machine that all ranks are on")
+        .check(whole_number(0, INT_MAX))
+        .needs("--late-us");
+    line.add_option("--jitter-us", options.measure.jitter_us,
+                    "every rank comes later by a random time of up to this; times count as above")
+        .check(number(0, kLatestUs));
+    line.add_option("-c,--check", words.check, "0: as --no-verify")
+        .check(whole_number(0, INT_MAX))
+        .show_default();
     bool verify = true;
-    auto *check =
-        app.add_flag("--verify", verify, "check every element (the default)")->excludes(as_nccl);
-    app.add_flag("--no-verify", words.no_verify, "check nothing")
-        ->excludes(check)
-        ->excludes(as_nccl);
-    app.add_option("--values", words.values,
-                   "exact: the result is the same in any order of reduction; random: it must be "
-                   "within the bound")
-        ->capture_default_str();
-    app.add_option("--compare", words.compare,
-                   "host-copy: also time copying to the host, reducing there and copying back");
-    app.add_option("--algorithms", options.algorithms,
-                   "measure these in turns: auto, nonblocking, persistent, host_copy, names of "
-                   "algorithms, ring/65536 for ring with chunks of 65536 bytes, or all")
-        ->delimiter(',');
-    app.add_option("--json", options.json_path,
-                   "also write the results to this file; -: to stdout, and the "
-                   "table to stderr");
-    app.add_flag(
+    line.add_flag("--verify", verify, "check every element (the default)").excludes("--check");
+    line.add_flag("--no-verify", words.no_verify, "check nothing")
+        .excludes("--verify")
+        .excludes("--check");
+    line.add_option("--values", words.values,
+                    "exact: the result is the same in any order of reduction; random: it must be "
+                    "within the bound")
+        .show_default();
+    line.add_option("--compare", words.compare,
+                    "host-copy: also time copying to the host, reducing there and copying back");
+    line.add_option("--algorithms", options.algorithms,
+                    "measure these in turns: auto, nonblocking, persistent, host_copy, names of "
+                    "algorithms, ring/65536 for ring with chunks of 65536 bytes, or all")
+        .list();
+    line.add_option("--json", options.json_path,
+                    "also write the results to this file; -: to stdout, and the "
+                    "table to stderr");
+    line.add_flag(
         "--demo", options.demo,
         "on device buffers: a sweep, then the gradients of ResNet-50 fused as Horovod does");
-    app.add_option("--fusion-threshold", words.threshold, "bytes of a fusion buffer in the demo")
-        ->capture_default_str();
+    line.add_option("--fusion-threshold", words.threshold, "bytes of a fusion buffer in the demo")
+        .show_default();
     exit_code = 0;
-    if (!parse_command_line(app, argc, argv, exit_code, speaks)) {
+    if (!line.parse(argc, argv, exit_code, speaks)) {
         return false;
     }
     const Status status = apply(words, options);
     if (!status.ok()) {
-        exit_code = speaks ? usage_error(app, status.message()) : kUsageError;
+        exit_code = speaks ? line.usage_error(status.message()) : kUsageError;
     }
     return status.ok();
 }

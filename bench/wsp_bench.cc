@@ -142,39 +142,35 @@ int measure(const Job &job, bool header)
 int main(int argc, char **argv)
 {
     hetcoll::Job job;
-    bool header = true;
-    CLI::App app{"Times wave-synchronous training with sleeping steps"};
-    hetcoll::introduce(app, "wsp_bench");
-    app.add_option("--ms", job.ms, "mean time of a step")
-        ->transform(hetcoll::number(0, 1e6))
-        ->capture_default_str();
-    app.add_option("--sigma", job.sigma, "standard deviation of the logarithm of that time")
-        ->transform(hetcoll::number(0, 100))
-        ->capture_default_str();
-    app.add_option("--slow", job.slow, "the last rank takes this many times as long")
-        ->transform(hetcoll::number(0, 1e6))
-        ->capture_default_str();
-    app.add_option("--waves", job.waves)
-        ->transform(hetcoll::whole_number(1, 100000))
-        ->capture_default_str();
-    app.add_option("--repetitions", job.repetitions)
-        ->transform(hetcoll::whole_number(1, 1000))
-        ->capture_default_str();
-    app.add_option("--count", job.count, "elements")
-        ->transform(hetcoll::whole_number(1, 100000000));
-    app.add_option("--progress-us", job.progress_us, "0: no thread")
-        ->transform(hetcoll::whole_number(0, 1000000))
-        ->capture_default_str();
-    app.add_option("--distances", job.distances, "the others are compared to the first one")
-        ->delimiter(',')
-        ->transform(hetcoll::whole_number(0, 1024));
-    app.add_flag("!--no-header", header);
+    bool no_header = false;
+    hetcoll::CommandLine line("wsp_bench", "Times wave-synchronous training with sleeping steps");
+    line.add_option("--ms", job.ms, "mean time of a step")
+        .check(hetcoll::number(0, 1e6))
+        .show_default();
+    line.add_option("--sigma", job.sigma, "standard deviation of the logarithm of that time")
+        .check(hetcoll::number(0, 100))
+        .show_default();
+    line.add_option("--slow", job.slow, "the last rank takes this many times as long")
+        .check(hetcoll::number(0, 1e6))
+        .show_default();
+    line.add_option("--waves", job.waves).check(hetcoll::whole_number(1, 100000)).show_default();
+    line.add_option("--repetitions", job.repetitions)
+        .check(hetcoll::whole_number(1, 1000))
+        .show_default();
+    line.add_option("--count", job.count, "elements").check(hetcoll::whole_number(1, 100000000));
+    line.add_option("--progress-us", job.progress_us, "0: no thread")
+        .check(hetcoll::whole_number(0, 1000000))
+        .show_default();
+    line.add_option("--distances", job.distances, "the others are compared to the first one")
+        .list()
+        .check(hetcoll::whole_number(0, 1024));
+    line.add_flag("--no-header", no_header);
     int code = 0, level = 0;
-    if (!hetcoll::parse_command_line(app, argc, argv, code)) {
+    if (!line.parse(argc, argv, code)) {
         return code;
     }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    code = hetcoll::measure(job, header);
+    code = hetcoll::measure(job, !no_header);
     MPI_Finalize();
     return code;
 }

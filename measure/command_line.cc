@@ -3,6 +3,8 @@
 #include "measure/sizes.h"
 #include "measure/version.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -104,21 +106,22 @@ private:
 };
 
 // "--bytes: '4M,'", a list with nothing at a comma, which CLI11 would pass over; empty: none.
-std::string list_with_gap(const CLI::App &app, int argc, char **argv)
+std::string list_with_gap(const CLI::App &app, const std::vector<std::string> &words)
 {
     const auto has_gap = [](std::string_view list) {
         return list.starts_with(',') || list.ends_with(',') || list.find(",,") != list.npos;
     };
     const auto is_list = [](const CLI::Option *option) { return option->get_delimiter() == ','; };
     for (const CLI::Option *option : app.get_options(is_list)) {
-        for (int i = 1; i < argc; ++i) {
-            const std::string_view before = argv[i - 1], word = argv[i];
+        std::string_view before;
+        for (const std::string &word : words) {
             for (const std::string &name : option->get_lnames()) {
                 const bool is_its = before == "--" + name || word.starts_with("--" + name + "=");
                 if (is_its && has_gap(word)) {
-                    return "--" + name + ": '" + argv[i] + "'";
+                    return "--" + name + ": '" + word + "'";
                 }
             }
+            before = word;
         }
     }
     return {};
@@ -126,39 +129,136 @@ std::string list_with_gap(const CLI::App &app, int argc, char **argv)
 
 } // namespace
 
-void introduce(CLI::App &app, const char *program)
+const Option &Option::check(const Check &check) const
 {
-    app.name(program);
-    app.formatter(std::make_shared<HelpFormatter>());
-    app.set_version_flag("--version", std::string(program) + " (hetcoll) " + version(),
-                         "print the version and exit");
-    app.get_help_ptr()->description("print this help and exit");
+    option_->transform(CLI::Validator(check.apply, check.words));
+    return *this;
 }
 
-int usage_error(const CLI::App &app, const std::string &problem)
+const Option &Option::type_name(const std::string &name) const
 {
-    std::fprintf(stderr, "%s: %s; %s --help lists the options\n", app.get_name().c_str(),
-                 problem.c_str(), app.get_name().c_str());
+    option_->type_name(name);
+    return *this;
+}
+
+const Option &Option::list() const
+{
+    option_->delimiter(',');
+    return *this;
+}
+
+const Option &Option::one_each() const
+{
+    option_->allow_extra_args(false);
+    return *this;
+}
+
+const Option &Option::value_optional() const
+{
+    option_->expected(0, 1);
+    return *this;
+}
+
+const Option &Option::required() const
+{
+    option_->required();
+    return *this;
+}
+
+const Option &Option::show_default() const
+{
+    option_->capture_default_str();
+    return *this;
+}
+
+const Option &Option::needs(const std::string &other) const
+{
+    option_->needs(other);
+    return *this;
+}
+
+const Option &Option::excludes(const std::string &other) const
+{
+    option_->excludes(other);
+    return *this;
+}
+
+CommandLine::CommandLine(const std::string &program, const std::string &text)
+    : app_(std::make_unique<CLI::App>(text, program))
+{
+    app_->formatter(std::make_shared<HelpFormatter>());
+    app_->set_version_flag("--version", program + " (hetcoll) " + version(),
+                           "print the version and exit");
+    app_->get_help_ptr()->description("print this help and exit");
+}
+
+CommandLine::~CommandLine() = default;
+
+template <class Value>
+Option CommandLine::add_option(const std::string &names, Value &value, const std::string &text)
+{
+    return Option(app_->add_option(names, value, text));
+}
+template Option CommandLine::add_option(const std::string &, int &, const std::string &);
+template Option CommandLine::add_option(const std::string &, unsigned &, const std::string &);
+template Option CommandLine::add_option(const std::string &, std::uint64_t &, const std::string &);
+template Option CommandLine::add_option(const std::string &, double &, const std::string &);
+template Option CommandLine::add_option(const std::string &, std::string &, const std::string &);
+template Option CommandLine::add_option(const std::string &, std::vector<int> &,
+                                        const std::string &);
+template Option CommandLine::add_option(const std::string &, std::vector<std::uint64_t> &,
+                                        const std::string &);
+template Option CommandLine::add_option(const std::string &, std::vector<std::string> &,
+                                        const std::string &);
+
+Option CommandLine::add_flag(const std::string &names, bool &value, const std::string &text)
+{
+    return Option(app_->add_flag(names, value, text));
+}
+
+void CommandLine::set_footer(const std::string &text) { app_->footer(text); }
+
+bool CommandLine::has(const std::string &option) const
+{
+    return app_->get_option_no_throw(option) != nullptr;
+}
+
+bool CommandLine::is_given(const std::string &option) const
+{
+    return has(option) && app_->count(option) > 0;
+}
+
+std::vector<std::string> CommandLine::words_of(const std::string &option) const
+{
+    return has(option) ? app_->get_option(option)->results() : std::vector<std::string>();
+}
+
+int CommandLine::usage_error(const std::string &problem) const
+{
+    std::fprintf(stderr, "%s: %s; %s --help lists the options\n", app_->get_name().c_str(),
+                 problem.c_str(), app_->get_name().c_str());
     return kUsageError;
 }
 
-bool parse_command_line(CLI::App &app, int argc, char **argv, int &exit_code, bool speaks)
+bool CommandLine::parse(int argc, char **argv, int &exit_code, bool speaks)
 {
+    const std::vector<std::string> words(argv + 1, argv + argc);
     try {
-        app.parse(argc, argv);
-        if (const std::string list = list_with_gap(app, argc, argv); !list.empty()) {
+        app_->parse(
+            std::vector<std::string>(words.rbegin(), words.rend())); // takes them from the end
+        if (const std::string list = list_with_gap(*app_, words); !list.empty()) {
             throw CLI::ValidationError(list + " has nothing at a comma");
         }
         return true;
     } catch (const CLI::ParseError &problem) {
         std::ostringstream wanted, ignored;
-        const bool failed = app.exit(problem, wanted, ignored) != 0;
+        const bool failed = app_->exit(problem, wanted, ignored) != 0;
         exit_code = failed ? kUsageError : 0;
         if (speaks && failed) {
-            usage_error(app, lowercase_first(problem.what()));
+            usage_error(lowercase_first(problem.what()));
         } else if (speaks) {
             std::fputs(wanted.str().c_str(), stdout);
-            exit_code = end_output(app.get_name().c_str(), 0);
+            exit_code = end_output(app_->get_name().c_str(), 0);
         }
         return false;
     }
@@ -176,7 +276,7 @@ int end_output(const char *program, int exit_code)
     return exit_code == 0 ? 1 : exit_code;
 }
 
-CLI::Validator whole_number(std::int64_t least, std::int64_t most)
+Check whole_number(std::int64_t least, std::int64_t most)
 {
     const auto check = [=](std::string &word) {
         std::int64_t value = 0;
@@ -186,10 +286,10 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most)
         word = std::to_string(value); // CLI11 would read 010 as eight
         return std::string();
     };
-    return {check, ""};
+    return {check};
 }
 
-CLI::Validator number(double least, double most)
+Check number(double least, double most)
 {
     const auto check = [=](std::string &word) {
         double value = 0;
@@ -198,10 +298,10 @@ CLI::Validator number(double least, double most)
         }
         return std::string();
     };
-    return {check, ""};
+    return {check};
 }
 
-CLI::Validator size(std::size_t least, std::size_t most)
+Check size(std::size_t least, std::size_t most)
 {
     const auto check = [=](std::string &word) {
         const Result<std::size_t> bytes = parse_size(word);
@@ -214,10 +314,10 @@ CLI::Validator size(std::size_t least, std::size_t most)
         word = std::to_string(*bytes);
         return std::string();
     };
-    return {check, ""};
+    return {check};
 }
 
-CLI::Validator word()
+Check word()
 {
     const auto check = [](std::string &text) {
         const bool is_word = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -226,10 +326,10 @@ CLI::Validator word()
         return is_word ? std::string()
                        : "'" + text + "' is not one word without blanks, /, #, quotes and \\";
     };
-    return {check, ""};
+    return {check};
 }
 
-CLI::Validator one_of(std::vector<std::string> words)
+Check one_of(std::vector<std::string> words)
 {
     std::string list, braces; // the latter for the help, where completion reads them
     for (const std::string &word : words) {

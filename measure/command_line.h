@@ -1,45 +1,93 @@
-// What the command lines of all installed programs have in common, thin over CLI11: --version, how
-// errors look and end, and checks of values. CLI11's own checks take NaN for a number in any range
-// and -1 for a huge size.
+// The command lines of all programs: options and checks of their values, --help, --version, and how
+// errors look and end. command_line.cc alone includes CLI11, which takes five seconds to compile.
 #pragma once
-
-#include <CLI/CLI.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
 
 namespace hetcoll {
 
 // Exit codes: 0, 1 for work that failed, and this for a command line that nobody can follow.
 inline constexpr int kUsageError = 2;
 
-// Gives `app` the name of its program, --version, and a help that fits a terminal and, by help2man,
-// a page of the manual. To be called before options are added.
-void introduce(CLI::App &app, const char *program);
+// Says what is wrong with a word, or nothing, and may write it as CLI11 reads it. CLI11's own
+// checks take NaN for a number in any range and -1 for a huge size.
+struct Check {
+    std::function<std::string(std::string &)> apply;
+    std::string words{}; // for the help, where completion reads them: "{device,host}"
+};
 
-// True: go on. False: exit with `exit_code`: 0 after --help and --version, else kUsageError. Says
-// why if it `speaks`: of the ranks of a job one does.
-[[nodiscard]] bool parse_command_line(CLI::App &app, int argc, char **argv, int &exit_code,
-                                      bool speaks = true);
+// Decimal, without sign or with -, in the range.
+[[nodiscard]] Check whole_number(std::int64_t least, std::int64_t most);
+// Finite, in the range.
+[[nodiscard]] Check number(double least, double most);
+// "4096", "64K", "1M", as parse_size() takes it.
+[[nodiscard]] Check size(std::size_t least, std::size_t most);
+// A word that may be part of a file's name and of a line of words.
+[[nodiscard]] Check word();
+[[nodiscard]] Check one_of(std::vector<std::string> words);
 
-// Says on stderr what is wrong with the command line. Returns kUsageError.
-int usage_error(const CLI::App &app, const std::string &problem);
+// An option of a CommandLine, as long as that lives.
+class Option {
+public:
+    explicit Option(CLI::Option *option) : option_(option) {}
+    const Option &check(const Check &check) const;
+    const Option &type_name(const std::string &name) const; // in the help
+    const Option &list() const;                             // words with commas between them
+    const Option &one_each() const;       // a list, one word each time that the option is given
+    const Option &value_optional() const; // the option alone is enough
+    const Option &required() const;
+    const Option &show_default() const;
+    const Option &needs(const std::string &other) const; // which has been added before
+    const Option &excludes(const std::string &other) const;
+
+private:
+    CLI::Option *option_;
+};
+
+class CommandLine {
+public:
+    // `text`: what the program does, for --help, which fits a terminal and, by help2man, a page of
+    // the manual.
+    CommandLine(const std::string &program, const std::string &text);
+    ~CommandLine();
+    CommandLine(CommandLine &&) = delete;
+
+    // `names`: "-b,--minbytes", or without - the name of an argument that has its place. `value`
+    // has the default, and is what the command line says once it is parsed. It is an int,
+    // unsigned, std::uint64_t, double or std::string, or a vector of numbers or words.
+    template <class Value>
+    Option add_option(const std::string &names, Value &value, const std::string &text = "");
+    Option add_flag(const std::string &names, bool &value, const std::string &text = "");
+    void set_footer(const std::string &text);
+
+    // True: go on. False: exit with `exit_code`: 0 after --help and --version, else kUsageError.
+    // Says why if it `speaks`: of the ranks of a job one does.
+    [[nodiscard]] bool parse(int argc, char **argv, int &exit_code, bool speaks = true);
+
+    [[nodiscard]] bool has(const std::string &option) const;
+    [[nodiscard]] bool is_given(const std::string &option) const;
+    // What was typed; empty if there is no such option, too.
+    [[nodiscard]] std::vector<std::string> words_of(const std::string &option) const;
+
+    // Says on stderr what is wrong with the command line. Returns kUsageError.
+    int usage_error(const std::string &problem) const;
+
+private:
+    std::unique_ptr<CLI::App> app_;
+};
 
 // At the end of a program: what it printed is where stdout goes, or it says that it is not, as on a
 // full disk. Returns the exit code, which is not 0 then.
 [[nodiscard]] int end_output(const char *program, int exit_code);
-
-// For CLI::Option::transform(): decimal, without sign or with -, in the range.
-[[nodiscard]] CLI::Validator whole_number(std::int64_t least, std::int64_t most);
-// Finite, in the range.
-[[nodiscard]] CLI::Validator number(double least, double most);
-// "4096", "64K", "1M", as parse_size() takes it.
-[[nodiscard]] CLI::Validator size(std::size_t least, std::size_t most);
-// For check(): a word that may be part of a file's name and of a line of words.
-[[nodiscard]] CLI::Validator word();
-// For check(): one of these.
-[[nodiscard]] CLI::Validator one_of(std::vector<std::string> words);
 
 } // namespace hetcoll

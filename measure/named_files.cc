@@ -1,6 +1,6 @@
 #include "measure/named_files.h"
 
-#include <CLI/CLI.hpp>
+#include "measure/command_line.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -14,11 +14,11 @@ struct NamedFile {
     std::string option, path;
 };
 
-std::vector<NamedFile> named_files(const CLI::App &app, const std::vector<std::string> &options)
+std::vector<NamedFile> named_files(const CommandLine &line, const std::vector<std::string> &options)
 {
     std::vector<NamedFile> files;
     for (const std::string &option : options) {
-        for (const std::string &path : app.get_option(option)->results()) {
+        for (const std::string &path : line.words_of(option)) {
             files.push_back({option, path});
         }
     }
@@ -41,10 +41,11 @@ bool is_same_file(const std::string &a, const std::string &b)
 
 } // namespace
 
-std::string find_overwritten(const CLI::App &app, const std::vector<std::string> &writes,
+std::string find_overwritten(const CommandLine &line, const std::vector<std::string> &writes,
                              const std::vector<std::string> &reads)
 {
-    const std::vector<NamedFile> written = named_files(app, writes), read = named_files(app, reads);
+    const std::vector<NamedFile> written = named_files(line, writes),
+                                 read = named_files(line, reads);
     for (std::size_t i = 0; i < written.size(); ++i) {
         const NamedFile &file = written[i];
         for (std::size_t j = 0; j < i; ++j) {
@@ -65,9 +66,9 @@ std::string find_overwritten(const CLI::App &app, const std::vector<std::string>
     return {};
 }
 
-std::string find_twice(const CLI::App &app, const std::string &option)
+std::string find_twice(const CommandLine &line, const std::string &option)
 {
-    const std::vector<NamedFile> files = named_files(app, {option});
+    const std::vector<NamedFile> files = named_files(line, {option});
     for (std::size_t i = 0; i < files.size(); ++i) {
         for (std::size_t j = 0; j < i; ++j) {
             if (is_same_file(files[i].path, files[j].path)) {

@@ -4,20 +4,18 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace hetcoll {
+
+class CommandLine;
 
 // What is wrong with files that `writes`, names of options, name: one of them is a file that an
 // option of `reads` names, too, by whatever path, and would be lost, or two of them are one file.
 // Empty: nothing.
-[[nodiscard]] std::string find_overwritten(const CLI::App &app,
+[[nodiscard]] std::string find_overwritten(const CommandLine &line,
                                            const std::vector<std::string> &writes,
                                            const std::vector<std::string> &reads);
 
 // What an option names twice, by whatever path; empty: nothing.
-[[nodiscard]] std::string find_twice(const CLI::App &app, const std::string &option);
+[[nodiscard]] std::string find_twice(const CommandLine &line, const std::string &option);
 
 } // namespace hetcoll

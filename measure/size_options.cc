@@ -31,17 +31,16 @@ Result<std::vector<std::size_t>> sizes_between(const SizeWords &words)
 
 } // namespace
 
-void add_size_options(CLI::App &app, CLI::Option *list, SizeWords &words)
+void add_size_options(CommandLine &line, const std::string &list, SizeWords &words)
 {
-    CLI::Option *const least = app.add_option("-b,--minbytes", words.least,
-                                              "the first size; each is -f times the one before")
-                                   ->excludes(list)
-                                   ->type_name("SIZE");
-    app.add_option("-e,--maxbytes", words.most, "the last size")->excludes(list)->type_name("SIZE");
-    app.add_option("-f,--stepfactor", words.factor, "see -b")
-        ->transform(whole_number(2, 1 << 20))
-        ->needs(least)
-        ->capture_default_str();
+    line.add_option("-b,--minbytes", words.least, "the first size; each is -f times the one before")
+        .excludes(list)
+        .type_name("SIZE");
+    line.add_option("-e,--maxbytes", words.most, "the last size").excludes(list).type_name("SIZE");
+    line.add_option("-f,--stepfactor", words.factor, "see -b")
+        .check(whole_number(2, 1 << 20))
+        .needs("-b")
+        .show_default();
 }
 
 Result<std::vector<std::size_t>> read_sizes(const SizeWords &words, const char *list,

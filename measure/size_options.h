@@ -3,13 +3,13 @@
 
 #include "base/status.h"
 
-#include <CLI/CLI.hpp>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
 namespace hetcoll {
+
+class CommandLine;
 
 struct SizeWords {               // as typed
     std::string list;            // as parse_sizes() takes it; empty: none
@@ -17,8 +17,8 @@ struct SizeWords {               // as typed
     int factor = 2;              // -f
 };
 
-// Adds -b, -e and -f, which do not go with `list`, the program's own option.
-void add_size_options(CLI::App &app, CLI::Option *list, SizeWords &words);
+// Adds -b, -e and -f, which do not go with `list`, the program's own option, which has been added.
+void add_size_options(CommandLine &line, const std::string &list, SizeWords &words);
 
 // All of them are from `least` to `most`, or the error names the option: `list`, or -b and -e. None
 // if nothing was typed.

@@ -53,47 +53,48 @@ struct Outputs {
     hetcoll::LineOutput out{STDOUT_FILENO}, log{STDERR_FILENO};
 };
 
-void add_options(CLI::App &app, Arguments &to)
+void add_options(hetcoll::CommandLine &line, Arguments &to)
 {
-    app.add_option(
-           "--listen", to.listen,
-           "the address of this machine to listen at, where workers connect; port 0: a free one, "
-           "which the first line on stderr names")
-        ->type_name("HOST:PORT")
-        ->required();
-    app.add_option("--key", to.keys, "a file with a key, mode 0600; may be given several times")
-        ->type_name("[NAME:]FILE")
-        ->allow_extra_args(false)
-        ->required();
-    app.add_option("--spine", to.spine,
-                   "be a leaf: serve a part of a job's ranks, and send their sums there")
-        ->type_name("HOST:PORT");
-    app.add_option("--rdma", to.rdma,
-                   "a device, as UCX calls it (mlx5_0:1), or any: vectors of ranks and leaves that "
-                   "ask for it go by RDMA, not encrypted")
-        ->type_name("DEVICE");
-    app.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
-        ->type_name("N")
-        ->transform(hetcoll::whole_number(1, hetcoll::kMostWindow))
-        ->capture_default_str();
-    app.add_option("--max-memory", to.most_memory,
-                   "most memory for messages, all jobs together; jobs that need more are refused")
-        ->type_name("SIZE")
-        ->transform(hetcoll::size(kLeastMemory, hetcoll::kLargestSize))
-        ->capture_default_str();
-    app.add_option("--join-seconds", to.options.group_seconds,
-                   "how long the first rank of a communicator waits for the last")
-        ->type_name("S")
-        ->transform(hetcoll::number(0.1, 86400))
-        ->capture_default_str();
-    app.add_option(
-           "--silence-seconds", to.silence_seconds,
-           "give up who has not answered, or taken anything of what was sent to him, for so long")
-        ->type_name("S")
-        ->transform(hetcoll::whole_number(1, 86400))
-        ->capture_default_str();
-    app.add_flag("--supervise", to.supervised, "start again after a crash");
-    app.footer(kFooter + 1);
+    line.add_option(
+            "--listen", to.listen,
+            "the address of this machine to listen at, where workers connect; port 0: a free one, "
+            "which the first line on stderr names")
+        .type_name("HOST:PORT")
+        .required();
+    line.add_option("--key", to.keys, "a file with a key, mode 0600; may be given several times")
+        .type_name("[NAME:]FILE")
+        .one_each()
+        .required();
+    line.add_option("--spine", to.spine,
+                    "be a leaf: serve a part of a job's ranks, and send their sums there")
+        .type_name("HOST:PORT");
+    line.add_option(
+            "--rdma", to.rdma,
+            "a device, as UCX calls it (mlx5_0:1), or any: vectors of ranks and leaves that "
+            "ask for it go by RDMA, not encrypted")
+        .type_name("DEVICE");
+    line.add_option("--window", to.options.most_window, "most messages of a communicator in flight")
+        .type_name("N")
+        .check(hetcoll::whole_number(1, hetcoll::kMostWindow))
+        .show_default();
+    line.add_option("--max-memory", to.most_memory,
+                    "most memory for messages, all jobs together; jobs that need more are refused")
+        .type_name("SIZE")
+        .check(hetcoll::size(kLeastMemory, hetcoll::kLargestSize))
+        .show_default();
+    line.add_option("--join-seconds", to.options.group_seconds,
+                    "how long the first rank of a communicator waits for the last")
+        .type_name("S")
+        .check(hetcoll::number(0.1, 86400))
+        .show_default();
+    line.add_option(
+            "--silence-seconds", to.silence_seconds,
+            "give up who has not answered, or taken anything of what was sent to him, for so long")
+        .type_name("S")
+        .check(hetcoll::whole_number(1, 86400))
+        .show_default();
+    line.add_flag("--supervise", to.supervised, "start again after a crash");
+    line.set_footer(kFooter + 1);
 }
 
 void write_statistics(const hetcoll::Server &server, const hetcoll::TcpWire &wire, Outputs &outputs)
@@ -245,17 +246,18 @@ hetcoll::Status run(Arguments &arguments, Outputs &outputs)
 
 int main(int argc, char **argv)
 {
-    CLI::App app{"Adds up vectors that the ranks of MPI jobs send, and sends the sum to all: a "
-                 "reduction server for hetcoll."};
-    hetcoll::introduce(app, "hetcoll_aggregator");
+    hetcoll::CommandLine line(
+        "hetcoll_aggregator",
+        "Adds up vectors that the ranks of MPI jobs send, and sends the sum to all: a "
+        "reduction server for hetcoll.");
     Arguments arguments;
-    add_options(app, arguments);
+    add_options(line, arguments);
     int exit_code = 0;
-    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+    if (!line.parse(argc, argv, exit_code)) {
         return exit_code;
     }
     if (const hetcoll::Status status = check_endpoints(arguments); !status.ok()) {
-        return hetcoll::usage_error(app, status.message());
+        return line.usage_error(status.message());
     }
     std::signal(SIGPIPE, SIG_IGN); // else whoever reads the log ends it
     static Outputs outputs;

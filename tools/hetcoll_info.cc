@@ -102,9 +102,9 @@ hetcoll::Result<Shown> show(const Requests &requests)
 }
 
 // Empty, or which option of a call what is `shown` would leave out.
-std::string find_left_out(const CLI::App &app, const std::string &shown)
+std::string find_left_out(const hetcoll::CommandLine &line, const std::string &shown)
 {
-    const auto given = [&app](const char *option) { return app.count(option) > 0; };
+    const auto given = [&line](const char *option) { return line.is_given(option); };
     const bool html = shown == "--html", model = shown == "--model", explain = shown == "--explain";
     for (const char *option : {"--bytes", "--nodes", "--ranks", "--ranks-per-node"}) {
         const bool known = model || explain || shown == "--schedule";
@@ -127,8 +127,8 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
     if (given("--machine") && !given("--table")) {
         return "--machine is one of a --table: name that too";
     }
-    const auto is = [&app](const char *option, const char *word) {
-        return app.get_option(option)->as<std::string>() == word;
+    const auto is = [&line](const char *option, const char *word) {
+        return line.words_of(option).front() == word;
     };
     if (given("--accumulate") &&
         !(given("--element") && is("--element", "2") && (!given("--op") || is("--op", "sum")))) {
@@ -147,11 +147,11 @@ std::string find_left_out(const CLI::App &app, const std::string &shown)
 
 // Empty, or what is wrong with the options taken together. What would be left out silently is
 // refused.
-std::string find_contradiction(const CLI::App &app)
+std::string find_contradiction(const hetcoll::CommandLine &line)
 {
     constexpr std::array kShows = {"--model", "--explain", "--fingerprint", "--schedule",
                                    "--trace", "--live",    "--doctor"};
-    const auto given = [&app](const char *option) { return app.count(option) > 0; };
+    const auto given = [&line](const char *option) { return line.is_given(option); };
     const bool html = given("--html"); // shows a trace too
     std::string shown = html ? "--html" : "";
     for (const std::string show : kShows) {
@@ -171,10 +171,11 @@ std::string find_contradiction(const CLI::App &app)
         (shown == "--model" || shown == "--trace" || shown == "--live" || shown == "--doctor")) {
         return shown + " does not go by --topology: leave one out";
     }
-    if (std::string problem = find_left_out(app, shown); !problem.empty()) {
+    if (std::string problem = find_left_out(line, shown); !problem.empty()) {
         return problem;
     }
-    if (given("--measure") && !app.get_option("--topology")->as<std::string>().empty()) {
+    if (given("--measure") && !line.words_of("--topology").empty() &&
+        !line.words_of("--topology").front().empty()) {
         return "--measure is for this machine, not for a file: leave one out";
     }
     bool draws = given("--perfetto");
@@ -190,10 +191,10 @@ std::string find_contradiction(const CLI::App &app)
                "--doctor, and "
                "without what prints something else";
     }
-    if (const std::string twice = hetcoll::find_twice(app, "--trace"); !twice.empty()) {
+    if (const std::string twice = hetcoll::find_twice(line, "--trace"); !twice.empty()) {
         return "--trace names " + twice + " twice, and its calls would count twice: once is enough";
     }
-    return hetcoll::find_overwritten(app, {"--json", "--html", "--perfetto"},
+    return hetcoll::find_overwritten(line, {"--json", "--html", "--perfetto"},
                                      {"--topology", "--table", "--measurements", "--trace"});
 }
 
@@ -206,22 +207,22 @@ hetcoll::Status check(const Requests &requests)
                                              : hetcoll::Status();
 }
 
-void add_options(CLI::App &app, Requests &requests)
+void add_options(hetcoll::CommandLine &line, Requests &requests)
 {
-    add_topology_options(app, requests.topology);
-    add_call_options(app, requests.call);
-    add_model_options(app, requests.model);
-    add_explain_options(app, requests.explain);
-    add_schedule_options(app, requests.schedule);
-    add_trace_options(app, requests.trace);
-    add_live_options(app, requests.live);
-    add_html_options(app, requests.html);
-    add_doctor_options(app, requests.doctor);
-    app.add_option("--json", requests.json,
-                   "print JSON, to FILE or stdout (-): with --topology, --explain, --fingerprint, "
-                   "--trace, --doctor; with --live a line for each communicator")
-        ->type_name("[FILE]")
-        ->expected(0, 1);
+    add_topology_options(line, requests.topology);
+    add_call_options(line, requests.call);
+    add_model_options(line, requests.model);
+    add_explain_options(line, requests.explain);
+    add_schedule_options(line, requests.schedule);
+    add_trace_options(line, requests.trace);
+    add_live_options(line, requests.live);
+    add_html_options(line, requests.html);
+    add_doctor_options(line, requests.doctor);
+    line.add_option("--json", requests.json,
+                    "print JSON, to FILE or stdout (-): with --topology, --explain, --fingerprint, "
+                    "--trace, --doctor; with --live a line for each communicator")
+        .type_name("[FILE]")
+        .value_optional();
 }
 
 // The exit status.
@@ -235,28 +236,27 @@ int fail(const hetcoll::Status &status)
 
 int main(int argc, char **argv)
 {
-    CLI::App app{"Shows what hetcoll knows about machines and calls."};
-    hetcoll::introduce(app, "hetcoll_info");
+    hetcoll::CommandLine line("hetcoll_info", "Shows what hetcoll knows about machines and calls.");
     Requests requests;
-    add_options(app, requests);
+    add_options(line, requests);
     int exit_code = 0;
-    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+    if (!line.parse(argc, argv, exit_code)) {
         return exit_code;
     }
-    if (const std::string problem = find_contradiction(app); !problem.empty()) {
-        return hetcoll::usage_error(app, problem);
+    if (const std::string problem = find_contradiction(line); !problem.empty()) {
+        return line.usage_error(problem);
     }
-    requests.doctor.wanted = app.count("--doctor") > 0;
+    requests.doctor.wanted = line.is_given("--doctor");
     if (const hetcoll::Status status = check(requests); !status.ok()) {
-        return hetcoll::usage_error(app, status.message());
+        return line.usage_error(status.message());
     }
-    requests.topology.wanted = app.count("--topology") > 0;
-    requests.live.wanted = app.count("--live") > 0;
+    requests.topology.wanted = line.is_given("--topology");
+    requests.live.wanted = line.is_given("--live");
     if (!requests.explain.table.empty() && requests.topology.name.empty()) { // as a job here asks
         requests.explain.driver = hetcoll::DriverLibrary().is_emulated() ? "emulated" : "";
     }
     requests.explain.json = requests.topology.json = requests.trace.json = requests.live.json =
-        requests.doctor.json = app.count("--json") > 0;
+        requests.doctor.json = line.is_given("--json");
     auto output = hetcoll::OutputFile::open(requests.json.empty() ? "-" : requests.json);
     if (!output.ok()) { // before the work
         return fail(output.status());

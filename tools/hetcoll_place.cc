@@ -22,33 +22,32 @@ struct Request {
     int in_flight = 0, batch = 0;
 };
 
-void add_options(CLI::App &app, Request &request)
+void add_options(hetcoll::CommandLine &line, Request &request)
 {
     std::vector<std::string> names;
     for (int i = 0; i < hetcoll::kPolicyCount; ++i) {
         names.emplace_back(hetcoll::policy_name(static_cast<hetcoll::Policy>(i)));
     }
-    app.add_option("file", request.file,
-                   "the file with the cluster and the model; docs/placement.md has the format")
-        ->required();
-    CLI::Option *const allocation =
-        app.add_option("--allocation", request.allocation,
-                       "show this allocation: NP, ED, HD or ED-local; default: compare all")
-            ->check(hetcoll::one_of(names));
-    app.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
-        ->needs(allocation);
-    app.add_option("--in-flight", request.in_flight,
-                   "minibatches in flight in a worker; default: as many as it has stages")
-        ->transform(hetcoll::whole_number(1, 1000));
-    app.add_option("--batch", request.batch,
-                   "samples to split over the workers; default: the file's batch for each")
-        ->transform(hetcoll::whole_number(1, kMostSamples))
-        ->needs(allocation)
-        ->excludes("--rankfile");
-    app.add_option("--json", request.json_path, "print JSON, to FILE or stdout (-)")
-        ->type_name("[FILE]")
-        ->expected(0, 1)
-        ->excludes("--rankfile");
+    line.add_option("file", request.file,
+                    "the file with the cluster and the model; docs/placement.md has the format")
+        .required();
+    line.add_option("--allocation", request.allocation,
+                    "show this allocation: NP, ED, HD or ED-local; default: compare all")
+        .check(hetcoll::one_of(names));
+    line.add_flag("--rankfile", request.rank_file, "print a rank file for mpirun")
+        .needs("--allocation");
+    line.add_option("--in-flight", request.in_flight,
+                    "minibatches in flight in a worker; default: as many as it has stages")
+        .check(hetcoll::whole_number(1, 1000));
+    line.add_option("--batch", request.batch,
+                    "samples to split over the workers; default: the file's batch for each")
+        .check(hetcoll::whole_number(1, kMostSamples))
+        .needs("--allocation")
+        .excludes("--rankfile");
+    line.add_option("--json", request.json_path, "print JSON, to FILE or stdout (-)")
+        .type_name("[FILE]")
+        .value_optional()
+        .excludes("--rankfile");
 }
 
 hetcoll::Result<std::string> show(const Request &request)
@@ -90,19 +89,19 @@ hetcoll::Result<std::string> show(const Request &request)
 
 int main(int argc, char **argv)
 {
-    CLI::App app{"Compares ways to lay a training out on a cluster of unequal GPUs."};
-    hetcoll::introduce(app, "hetcoll_place");
+    hetcoll::CommandLine line("hetcoll_place",
+                              "Compares ways to lay a training out on a cluster of unequal GPUs.");
     Request request;
-    add_options(app, request);
+    add_options(line, request);
     int exit_code = 0;
-    if (!hetcoll::parse_command_line(app, argc, argv, exit_code)) {
+    if (!line.parse(argc, argv, exit_code)) {
         return exit_code;
     }
-    if (const std::string lost = hetcoll::find_overwritten(app, {"--json"}, {"file"});
+    if (const std::string lost = hetcoll::find_overwritten(line, {"--json"}, {"file"});
         !lost.empty()) {
-        return hetcoll::usage_error(app, lost);
+        return line.usage_error(lost);
     }
-    request.json = app.count("--json") > 0;
+    request.json = line.is_given("--json");
     const auto fail = [](const hetcoll::Status &status) {
         std::fprintf(stderr, "hetcoll_place: %s\n", status.message().c_str());
         return 1;

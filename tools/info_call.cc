@@ -20,52 +20,54 @@ constexpr int kMost = 1 << 20; // of whatever is counted
 
 } // namespace
 
-void add_call_options(CLI::App &app, CallRequest &request)
+void add_call_options(CommandLine &line, CallRequest &request)
 {
-    const CLI::Validator counts = whole_number(1, kMost);
-    app.add_option("--bytes", request.bytes,
-                   "with --model, --explain, --schedule: the vector's size, such as 4M")
-        ->delimiter(',')
-        ->transform(size(1, kLargestSize))
-        ->type_name("SIZE,...");
-    app.add_option("--ranks", request.ranks,
-                   "with --explain, --schedule: ranks of the communicator")
-        ->transform(counts)
-        ->type_name("N");
-    app.add_option("--nodes", request.nodes,
-                   "with --model, --explain, --schedule: nodes that the ranks are on (1)")
-        ->transform(counts)
-        ->type_name("N");
-    app.add_option("--ranks-per-node", request.ranks_per_node,
-                   "with --model, --explain, --schedule: ranks on each node")
-        ->transform(counts)
-        ->type_name("N");
-    app.add_option("--ranks-per-gpu", request.ranks_per_gpu,
-                   "with --explain, --schedule: most ranks that share a GPU (1)")
-        ->transform(counts)
-        ->type_name("N");
+    const Check counts = whole_number(1, kMost);
+    line.add_option("--bytes", request.bytes,
+                    "with --model, --explain, --schedule: the vector's size, such as 4M")
+        .list()
+        .check(size(1, kLargestSize))
+        .type_name("SIZE,...");
+    line.add_option("--ranks", request.ranks,
+                    "with --explain, --schedule: ranks of the communicator")
+        .check(counts)
+        .type_name("N");
+    line.add_option("--nodes", request.nodes,
+                    "with --model, --explain, --schedule: nodes that the ranks are on (1)")
+        .check(counts)
+        .type_name("N");
+    line.add_option("--ranks-per-node", request.ranks_per_node,
+                    "with --model, --explain, --schedule: ranks on each node")
+        .check(counts)
+        .type_name("N");
+    line.add_option("--ranks-per-gpu", request.ranks_per_gpu,
+                    "with --explain, --schedule: most ranks that share a GPU (1)")
+        .check(counts)
+        .type_name("N");
     std::vector<std::string> collectives = collective_names();
     collectives.emplace_back("allreduce");
-    app.add_option("--collective", request.collective,
-                   "with --explain, --schedule: another collective on device memory (allreduce)")
-        ->check(one_of(collectives))
-        ->type_name("NAME");
-    app.add_option("--shares", request.shares, "with --explain, --schedule: as coll_hetcoll_shares")
-        ->type_name("LIST");
-    app.add_option("--aggregators", request.aggregators,
-                   "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
-        ->transform(whole_number(0, kMost))
-        ->type_name("N");
-    auto *nodes = app.add_option("--rack-nodes", request.rack_nodes,
-                                 "with --explain, --schedule: as coll_hetcoll_rack_nodes")
-                      ->transform(whole_number(0, HETCOLL_MAX_RACK_NODES))
-                      ->type_name("N");
-    app.add_option("--rack-gbps", request.rack_gbps, "with --rack-nodes: as coll_hetcoll_rack_gbps")
-        ->transform(whole_number(0, HETCOLL_MAX_RACK_GBPS))
-        ->type_name("GB/s")
-        ->needs(nodes);
-    app.add_flag("--adapters", request.adapters,
-                 std::string("with --explain, --schedule: ") + kAdaptersHelp);
+    line.add_option("--collective", request.collective,
+                    "with --explain, --schedule: another collective on device memory (allreduce)")
+        .check(one_of(collectives))
+        .type_name("NAME");
+    line.add_option("--shares", request.shares,
+                    "with --explain, --schedule: as coll_hetcoll_shares")
+        .type_name("LIST");
+    line.add_option("--aggregators", request.aggregators,
+                    "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
+        .check(whole_number(0, kMost))
+        .type_name("N");
+    line.add_option("--rack-nodes", request.rack_nodes,
+                    "with --explain, --schedule: as coll_hetcoll_rack_nodes")
+        .check(whole_number(0, HETCOLL_MAX_RACK_NODES))
+        .type_name("N");
+    line.add_option("--rack-gbps", request.rack_gbps,
+                    "with --rack-nodes: as coll_hetcoll_rack_gbps")
+        .check(whole_number(0, HETCOLL_MAX_RACK_GBPS))
+        .type_name("GB/s")
+        .needs("--rack-nodes");
+    line.add_flag("--adapters", request.adapters,
+                  std::string("with --explain, --schedule: ") + kAdaptersHelp);
 }
 
 std::string print_bytes(std::size_t bytes)

@@ -13,11 +13,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace hetcoll {
+
+class CommandLine;
 
 struct CallRequest {
     std::vector<std::size_t> bytes; // sizes of the vector
@@ -33,7 +31,7 @@ struct CallRequest {
     bool adapters = false; // see tools/adapters_option.h
 };
 
-void add_call_options(CLI::App &app, CallRequest &request);
+void add_call_options(CommandLine &line, CallRequest &request);
 
 // 4194304 as "4M"; a number that is not a multiple stays as it is.
 [[nodiscard]] std::string print_bytes(std::size_t bytes);

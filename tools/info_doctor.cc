@@ -3,7 +3,7 @@
 #include "measure/json_document.h"
 #include "tools/doctor.h"
 
-#include <CLI/CLI.hpp>
+#include "measure/command_line.h"
 
 #include <algorithm>
 #include <array>
@@ -146,22 +146,22 @@ std::string print_json(const std::vector<Finding> &findings, std::size_t wrong)
 
 } // namespace
 
-void add_doctor_options(CLI::App &app, DoctorRequest &request)
+void add_doctor_options(CommandLine &line, DoctorRequest &request)
 {
-    auto *doctor = app.add_option("--doctor", request.only,
-                                  "check whether hetcoll works here, and say what to do where it "
-                                  "does not: all, or some of " +
-                                      check_names() + ". Exit status 1: something is wrong")
-                       ->type_name("[CHECK,...]")
-                       ->expected(0, 1);
-    app.add_option("--mpirun", request.mpirun,
-                   "with --doctor: the mpirun of the jobs; default: the one on PATH")
-        ->needs(doctor);
-    app.add_option("--component", request.component,
-                   "with --doctor: the folder of mca_coll_hetcoll.so; default: where make install "
-                   "puts it")
-        ->type_name("DIR")
-        ->needs(doctor);
+    line.add_option("--doctor", request.only,
+                    "check whether hetcoll works here, and say what to do where it "
+                    "does not: all, or some of " +
+                        check_names() + ". Exit status 1: something is wrong")
+        .type_name("[CHECK,...]")
+        .value_optional();
+    line.add_option("--mpirun", request.mpirun,
+                    "with --doctor: the mpirun of the jobs; default: the one on PATH")
+        .needs("--doctor");
+    line.add_option("--component", request.component,
+                    "with --doctor: the folder of mca_coll_hetcoll.so; default: where make install "
+                    "puts it")
+        .type_name("DIR")
+        .needs("--doctor");
 }
 
 Status check_doctor(const DoctorRequest &request)

@@ -5,11 +5,9 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace hetcoll {
+
+class CommandLine;
 
 struct DoctorRequest {
     bool wanted = false, json = false;
@@ -18,7 +16,7 @@ struct DoctorRequest {
     std::string component; // the folder where it should be; empty: where make install has put it
 };
 
-void add_doctor_options(CLI::App &app, DoctorRequest &request);
+void add_doctor_options(CommandLine &line, DoctorRequest &request);
 
 [[nodiscard]] Status check_doctor(const DoctorRequest &request);
 

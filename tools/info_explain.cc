@@ -344,48 +344,48 @@ Result<JobTable> select_table(const ExplainRequest &request, const Query &query,
 
 } // namespace
 
-void add_explain_options(CLI::App &app, ExplainRequest &request)
+void add_explain_options(CommandLine &line, ExplainRequest &request)
 {
-    auto *explain = app.add_flag("--explain", request.wanted,
-                                 "show which algorithm serves a call, by which rule, and what the "
-                                 "others would cost; with --topology FILE, on nodes like that");
-    app.add_flag("--fingerprint", request.fingerprint,
-                 "show what a tuning table knows this machine by, or with --topology FILE a "
-                 "machine like that");
-    app.add_option("--table", request.table, "with --explain, --html: a tuning table")
-        ->type_name("FILE");
-    app.add_option("--machine", request.machine,
-                   "with --table: the machine whose rules to take; default: as a job chooses")
-        ->type_name("NAME");
-    app.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
-        ->needs(explain)
-        ->type_name("NAME");
-    app.add_option("--op", request.op, "with --explain: sum or other")
-        ->needs(explain)
-        ->check(one_of({"sum", "other"}));
-    app.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
-        ->needs(explain)
-        ->check(one_of({"1", "2", "4", "8", "16", "32"}));
-    app.add_option(
-           "--small-limit", request.small_limit,
-           "with --explain, --html: as coll_hetcoll_small_limit, the bytes up to which only host, "
-           "copy_in and kernels that read all inputs may serve a call")
-        ->transform(size(0, HETCOLL_MAX_SMALL_LIMIT))
-        ->type_name("SIZE");
-    app.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
-        ->needs(explain)
-        ->transform(size(0, kLargestSize))
-        ->type_name("SIZE");
-    app.add_flag("--mixed", request.mixed,
-                 "with --explain: some ranks reduce host memory, the others device memory")
-        ->needs(explain);
-    app.add_option("--accumulate", request.accumulate,
-                   "with --explain: as coll_hetcoll_accumulate, for --element 2")
-        ->needs(explain)
-        ->check(CLI::IsMember({"float", "element"}));
-    app.add_flag("--reproducible", request.reproducible,
-                 "with --explain: left folds in rank order only")
-        ->needs(explain);
+    line.add_flag("--explain", request.wanted,
+                  "show which algorithm serves a call, by which rule, and what the "
+                  "others would cost; with --topology FILE, on nodes like that");
+    line.add_flag("--fingerprint", request.fingerprint,
+                  "show what a tuning table knows this machine by, or with --topology FILE a "
+                  "machine like that");
+    line.add_option("--table", request.table, "with --explain, --html: a tuning table")
+        .type_name("FILE");
+    line.add_option("--machine", request.machine,
+                    "with --table: the machine whose rules to take; default: as a job chooses")
+        .type_name("NAME");
+    line.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
+        .needs("--explain")
+        .type_name("NAME");
+    line.add_option("--op", request.op, "with --explain: sum or other")
+        .needs("--explain")
+        .check(one_of({"sum", "other"}));
+    line.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
+        .needs("--explain")
+        .check(one_of({"1", "2", "4", "8", "16", "32"}));
+    line.add_option(
+            "--small-limit", request.small_limit,
+            "with --explain, --html: as coll_hetcoll_small_limit, the bytes up to which only host, "
+            "copy_in and kernels that read all inputs may serve a call")
+        .check(size(0, HETCOLL_MAX_SMALL_LIMIT))
+        .type_name("SIZE");
+    line.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
+        .needs("--explain")
+        .check(size(0, kLargestSize))
+        .type_name("SIZE");
+    line.add_flag("--mixed", request.mixed,
+                  "with --explain: some ranks reduce host memory, the others device memory")
+        .needs("--explain");
+    line.add_option("--accumulate", request.accumulate,
+                    "with --explain: as coll_hetcoll_accumulate, for --element 2")
+        .needs("--explain")
+        .check(one_of({"float", "element"}));
+    line.add_flag("--reproducible", request.reproducible,
+                  "with --explain: left folds in rank order only")
+        .needs("--explain");
 }
 
 std::string print_rule(const Table &table, int rule)

@@ -26,7 +26,7 @@ struct ExplainRequest {
     bool json = false;
 };
 
-void add_explain_options(CLI::App &app, ExplainRequest &request);
+void add_explain_options(CommandLine &line, ExplainRequest &request);
 
 // An error: the options lack something, or contradict each other.
 [[nodiscard]] Status check_explain(const ExplainRequest &request, const CallRequest &call);

@@ -6,7 +6,7 @@
 #include "tools/trace_calls.h"
 #include "tuning/table.h"
 
-#include <CLI/CLI.hpp>
+#include "measure/command_line.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -119,19 +119,18 @@ Result<Sources> read_sources(const HtmlRequest &request, const TopologyRequest &
 
 } // namespace
 
-void add_html_options(CLI::App &app, HtmlRequest &request)
+void add_html_options(CommandLine &line, HtmlRequest &request)
 {
-    auto *html =
-        app.add_option("--html", request.path,
-                       "write a page for a browser to FILE, - is stdout: the links of this "
-                       "machine or of --topology, who serves which calls, by --table too, "
-                       "measurements against it, and the calls of --trace; --nodes N: on up to N "
-                       "such nodes too")
-            ->type_name("FILE");
-    app.add_option("--measurements", request.measurements,
-                   "with --html: what hetcoll_tune has measured; default: what the table names")
-        ->needs(html)
-        ->type_name("FILE...");
+    line.add_option("--html", request.path,
+                    "write a page for a browser to FILE, - is stdout: the links of this "
+                    "machine or of --topology, who serves which calls, by --table too, "
+                    "measurements against it, and the calls of --trace; --nodes N: on up to N "
+                    "such nodes too")
+        .type_name("FILE");
+    line.add_option("--measurements", request.measurements,
+                    "with --html: what hetcoll_tune has measured; default: what the table names")
+        .needs("--html")
+        .type_name("FILE...");
 }
 
 Result<std::string> show_html(const HtmlRequest &request, const TopologyRequest &topology,

@@ -16,7 +16,7 @@ struct HtmlRequest {
     std::vector<std::string> measurements;
 };
 
-void add_html_options(CLI::App &app, HtmlRequest &request);
+void add_html_options(CommandLine &line, HtmlRequest &request);
 
 // Writes the page, and says so. Without measurements it takes those that the table names.
 [[nodiscard]] Result<std::string> show_html(const HtmlRequest &request,

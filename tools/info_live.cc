@@ -112,14 +112,14 @@ std::string print_json(const LivePage &page, const std::string &host)
 
 } // namespace
 
-void add_live_options(CLI::App &app, LiveRequest &request)
+void add_live_options(CommandLine &line, LiveRequest &request)
 {
-    app.add_option("--live", request.pid,
-                   "show the communicators of running or stopped jobs on this host, and where "
-                   "each rank is: those of process PID, or of all processes of this user")
-        ->transform(whole_number(1, kMostPid))
-        ->type_name("[PID]")
-        ->expected(0, 1);
+    line.add_option("--live", request.pid,
+                    "show the communicators of running or stopped jobs on this host, and where "
+                    "each rank is: those of process PID, or of all processes of this user")
+        .check(whole_number(1, kMostPid))
+        .type_name("[PID]")
+        .value_optional();
 }
 
 Result<std::string> show_live(const LiveRequest &request)

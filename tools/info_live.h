@@ -5,18 +5,16 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace hetcoll {
+
+class CommandLine;
 
 struct LiveRequest {
     bool wanted = false, json = false;
     int pid = 0; // 0: all of this user's processes
 };
 
-void add_live_options(CLI::App &app, LiveRequest &request);
+void add_live_options(CommandLine &line, LiveRequest &request);
 
 // What to print on stdout: a table, or JSON, a line for each communicator.
 [[nodiscard]] Result<std::string> show_live(const LiveRequest &request);

@@ -130,23 +130,23 @@ std::string print_conditions(const PaperCluster &c)
 
 } // namespace
 
-void add_model_options(CLI::App &app, ModelRequest &request)
+void add_model_options(CommandLine &line, ModelRequest &request)
 {
-    const CLI::Validator rates = number(1e-6, 1e9);
-    auto *model = app.add_flag("--model", request.wanted,
-                               "show what calls would take on a cluster of equal nodes");
-    app.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
-        ->transform(rates)
-        ->type_name("GB/s")
-        ->needs(model);
-    app.add_option("--inter", request.inter_gbps, "with --model: rate of a node's network cards")
-        ->transform(rates)
-        ->type_name("GB/s")
-        ->needs(model);
-    app.add_option("--latency", request.latency_us, "with --model: cost of a step, for all links")
-        ->transform(rates)
-        ->type_name("us")
-        ->needs(model);
+    const Check rates = number(1e-6, 1e9);
+    line.add_flag("--model", request.wanted,
+                  "show what calls would take on a cluster of equal nodes");
+    line.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
+        .check(rates)
+        .type_name("GB/s")
+        .needs("--model");
+    line.add_option("--inter", request.inter_gbps, "with --model: rate of a node's network cards")
+        .check(rates)
+        .type_name("GB/s")
+        .needs("--model");
+    line.add_option("--latency", request.latency_us, "with --model: cost of a step, for all links")
+        .check(rates)
+        .type_name("us")
+        .needs("--model");
 }
 
 Status check_model(const ModelRequest &request, const CallRequest &call)

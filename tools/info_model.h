@@ -10,7 +10,7 @@ struct ModelRequest {
     double intra_gbps = 0, inter_gbps = 0, latency_us = 0; // 0: missing
 };
 
-void add_model_options(CLI::App &app, ModelRequest &request);
+void add_model_options(CommandLine &line, ModelRequest &request);
 
 // What to print on stdout.
 // An error: the options lack something, or contradict each other.

@@ -53,24 +53,23 @@ std::string title_of(const ScheduleRequest &request, const CallRequest &call, co
 
 } // namespace
 
-void add_schedule_options(CLI::App &app, ScheduleRequest &request)
+void add_schedule_options(CommandLine &line, ScheduleRequest &request)
 {
-    auto *schedule =
-        app.add_option("--schedule", request.name,
-                       "the steps of an algorithm for --ranks, and the proof that they add up; for "
-                       "another --collective: pipeline, direct, binomial or trees")
-            ->type_name("ALGORITHM")
-            ->excludes("--explain")
-            ->excludes("--model")
-            ->excludes("--fingerprint");
-    app.add_option("--rank", request.rank, "with --schedule: the steps of this rank only")
-        ->needs(schedule)
-        ->transform(whole_number(0, kMostParticipants))
-        ->type_name("R");
-    app.add_option("--root", request.root, "with --schedule: of bcast and reduce (0)")
-        ->needs(schedule)
-        ->transform(whole_number(0, kMostParticipants))
-        ->type_name("R");
+    line.add_option("--schedule", request.name,
+                    "the steps of an algorithm for --ranks, and the proof that they add up; for "
+                    "another --collective: pipeline, direct, binomial or trees")
+        .type_name("ALGORITHM")
+        .excludes("--explain")
+        .excludes("--model")
+        .excludes("--fingerprint");
+    line.add_option("--rank", request.rank, "with --schedule: the steps of this rank only")
+        .needs("--schedule")
+        .check(whole_number(0, kMostParticipants))
+        .type_name("R");
+    line.add_option("--root", request.root, "with --schedule: of bcast and reduce (0)")
+        .needs("--schedule")
+        .check(whole_number(0, kMostParticipants))
+        .type_name("R");
 }
 
 Status check_schedule(const ScheduleRequest &request, const CallRequest &call)

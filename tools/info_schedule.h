@@ -11,7 +11,7 @@ struct ScheduleRequest {
     int root = 0;
 };
 
-void add_schedule_options(CLI::App &app, ScheduleRequest &request);
+void add_schedule_options(CommandLine &line, ScheduleRequest &request);
 
 struct Proved {
     std::string text; // to print on stdout; its last line says how the proof went

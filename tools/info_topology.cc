@@ -11,7 +11,7 @@
 #include "topology_probe/measure.h"
 #include "topology_probe/probe.h"
 
-#include <CLI/CLI.hpp>
+#include "measure/command_line.h"
 
 #include <cstdio>
 #include <utility>
@@ -93,26 +93,26 @@ std::string print_without_gpus(const Topology &topology)
 
 } // namespace
 
-void add_topology_options(CLI::App &app, TopologyRequest &request)
+void add_topology_options(CommandLine &line, TopologyRequest &request)
 {
-    auto *topology =
-        app.add_option(
-               "--topology", request.name,
-               "show the links of this machine, or of FILE: a path, or the name of a shipped file "
-               "such as dgx1v; hwloc's XML too. FILE:0,3-5 takes only these GPUs")
-            ->type_name("[FILE[:GPUS]]")
-            ->expected(0, 1);
-    app.add_flag("--measure", request.measure,
-                 "with --topology without FILE: show rates measured by copies, not list speeds")
-        ->needs(topology);
-    auto *dot = app.add_flag("--dot", request.dot, "with --topology: print a graph for Graphviz")
-                    ->needs(topology);
-    auto *svg =
-        app.add_flag("--svg", request.svg, "with --topology: print a picture")->needs(topology);
-    auto *write = app.add_flag("--write", request.write, "with --topology: print a topology file")
-                      ->needs(topology);
-    dot->excludes(svg)->excludes(write);
-    svg->excludes(write);
+    line.add_option(
+            "--topology", request.name,
+            "show the links of this machine, or of FILE: a path, or the name of a shipped file "
+            "such as dgx1v; hwloc's XML too. FILE:0,3-5 takes only these GPUs")
+        .type_name("[FILE[:GPUS]]")
+        .value_optional();
+    line.add_flag("--measure", request.measure,
+                  "with --topology without FILE: show rates measured by copies, not list speeds")
+        .needs("--topology");
+    line.add_flag("--dot", request.dot, "with --topology: print a graph for Graphviz")
+        .needs("--topology");
+    line.add_flag("--svg", request.svg, "with --topology: print a picture")
+        .needs("--topology")
+        .excludes("--dot");
+    line.add_flag("--write", request.write, "with --topology: print a topology file")
+        .needs("--topology")
+        .excludes("--dot")
+        .excludes("--svg");
 }
 
 Result<Topology> load_topology(const TopologyRequest &request)

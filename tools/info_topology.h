@@ -6,11 +6,9 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace hetcoll {
+
+class CommandLine;
 
 struct TopologyRequest {
     bool wanted = false;
@@ -19,7 +17,7 @@ struct TopologyRequest {
     bool dot = false, svg = false, write = false, json = false; // one at most; none: the matrix
 };
 
-void add_topology_options(CLI::App &app, TopologyRequest &request);
+void add_topology_options(CommandLine &line, TopologyRequest &request);
 
 // The one asked for: of a file or of this machine.
 [[nodiscard]] Result<Topology> load_topology(const TopologyRequest &request);

@@ -6,7 +6,7 @@
 #include "tools/report_parts.h"
 #include "tools/trace_calls.h"
 
-#include <CLI/CLI.hpp>
+#include "measure/command_line.h"
 
 #include <algorithm>
 #include <bit>
@@ -99,17 +99,16 @@ std::string print_totals(const Totals &totals)
 
 } // namespace
 
-void add_trace_options(CLI::App &app, TraceRequest &request)
+void add_trace_options(CommandLine &line, TraceRequest &request)
 {
-    auto *trace =
-        app.add_option("--trace", request.files,
-                       "show where the time went, from files that coll_hetcoll_trace has written")
-            ->type_name("FILE...");
-    app.add_option("--perfetto", request.perfetto,
-                   "with --trace: write the calls as a time line for ui.perfetto.dev to FILE; "
-                   "- is stdout")
-        ->needs(trace)
-        ->type_name("FILE");
+    line.add_option("--trace", request.files,
+                    "show where the time went, from files that coll_hetcoll_trace has written")
+        .type_name("FILE...");
+    line.add_option("--perfetto", request.perfetto,
+                    "with --trace: write the calls as a time line for ui.perfetto.dev to FILE; "
+                    "- is stdout")
+        .needs("--trace")
+        .type_name("FILE");
 }
 
 Result<std::string> show_trace(const TraceRequest &request)

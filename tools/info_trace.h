@@ -15,7 +15,7 @@ struct TraceRequest {
     bool json = false;
 };
 
-void add_trace_options(CLI::App &app, TraceRequest &request);
+void add_trace_options(CommandLine &line, TraceRequest &request);
 
 // What to print on stdout. Lines that are not a trace's are named on stderr and skipped.
 [[nodiscard]] Result<std::string> show_trace(const TraceRequest &request);

@@ -68,97 +68,96 @@ Status check(const SimOptions &options)
 
 bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_code)
 {
-    CLI::App app{
+    CommandLine line(
+        "hetcoll_sim",
         "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll would "
-        "run, one rank per GPU, on SimGrid. Times are those of a model, not measured."};
-    introduce(app, "hetcoll_sim");
-    app.add_option("--topology", options.topology,
-                   "a cluster file, or a topology file that describes every node; shipped ones go "
-                   "by name, such as dgxh100, awan64, netreduce")
-        ->required()
-        ->type_name("FILE[:GPUS]");
-    app.add_option("--nodes", options.nodes,
-                   "numbers of nodes to simulate, such as 1,2,4; a cluster file gives its first "
-                   "ones, by default all")
-        ->delimiter(',')
-        ->transform(whole_number(1, kMostNodes))
-        ->type_name("N,...");
+        "run, one rank per GPU, on SimGrid. Times are those of a model, not measured.");
+    line.add_option("--topology", options.topology,
+                    "a cluster file, or a topology file that describes every node; shipped ones go "
+                    "by name, such as dgxh100, awan64, netreduce")
+        .required()
+        .type_name("FILE[:GPUS]");
+    line.add_option("--nodes", options.nodes,
+                    "numbers of nodes to simulate, such as 1,2,4; a cluster file gives its first "
+                    "ones, by default all")
+        .list()
+        .check(whole_number(1, kMostNodes))
+        .type_name("N,...");
     SizeWords sizes;
-    CLI::Option *const list =
-        app.add_option("--bytes", sizes.list,
-                       "sizes of the vector, such as 8,64K,4M; 8:64M doubles from 8 to 64M")
-            ->type_name("SIZE,...");
-    add_size_options(app, list, sizes);
-    app.add_option("--algorithm", options.algorithms,
-                   "auto: as hetcoll would choose (the default); all; or names, such as "
-                   "ring,hierarchical; in_network is switches that reduce")
-        ->delimiter(',')
-        ->type_name("NAME,...");
-    app.add_option("--between-nodes", options.between_nodes,
-                   "with --algorithm hierarchical, what runs between nodes: ring, rabenseifner, "
-                   "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
-    app.add_option("--table", options.table, "a tuning table to choose by");
-    app.add_option("--machine", options.machine,
-                   "with --table: the machine whose rules to take; default: as a job chooses")
-        ->check(word());
-    app.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
-        ->type_name("LIST");
-    app.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
-        ->transform(size(0, 64u << 20))
-        ->type_name("SIZE");
-    app.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
-        ->transform(size(0, HETCOLL_MAX_SMALL_LIMIT))
-        ->type_name("SIZE");
-    app.add_option_function<std::string>(
-           "--path",
-           [&options](const std::string &name) {
-               options.path = name == "bounce" ? MessagePath::kBounce : MessagePath::kDirect;
-           },
-           "what messages between nodes carry: direct, GPU memory (the default); bounce, pinned "
-           "memory to which data are copied first")
-        ->check(one_of({"direct", "bounce"}))
-        ->option_text("direct|bounce");
-    app.add_option("--message", options.message_bytes, "with in_network: bytes of a message (170K)")
-        ->transform(size(1024, 1u << 30))
-        ->type_name("SIZE");
-    app.add_option("--window", options.window,
-                   "with in_network: most messages of a rank in flight (4)")
-        ->transform(whole_number(1, 64))
-        ->type_name("N");
-    app.add_flag_callback(
-        "--no-meetings", [&options] { options.meetings = false; },
-        "leave out the agreements of the ranks before and after a call");
-    app.add_flag("--adapters", options.adapters, kAdaptersHelp);
-    app.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
-    app.add_option("--budget", options.budget_s,
-                   "seconds for all simulations together; what is not over by then is left out")
-        ->transform(number(0.1, 1e6));
-    app.add_flag("--progress", options.progress,
-                 "say on stderr how far it is, also where that is no terminal");
-    app.add_option("--json", options.json,
-                   "also write the results to this file; -: to stdout, and the table to stderr")
-        ->type_name("FILE");
-    app.add_option("--measurements", options.measurements,
-                   "with --algorithm all: write to this file what hetcoll_tune makes a table from; "
-                   "hetcoll_tune --simulate does both; -: as --json -")
-        ->type_name("FILE");
-    if (!parse_command_line(app, argc, argv, exit_code)) {
+    line.add_option("--bytes", sizes.list,
+                    "sizes of the vector, such as 8,64K,4M; 8:64M doubles from 8 to 64M")
+        .type_name("SIZE,...");
+    add_size_options(line, "--bytes", sizes);
+    line.add_option("--algorithm", options.algorithms,
+                    "auto: as hetcoll would choose (the default); all; or names, such as "
+                    "ring,hierarchical; in_network is switches that reduce")
+        .list()
+        .type_name("NAME,...");
+    line.add_option("--between-nodes", options.between_nodes,
+                    "with --algorithm hierarchical, what runs between nodes: ring, rabenseifner, "
+                    "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
+    line.add_option("--table", options.table, "a tuning table to choose by");
+    line.add_option("--machine", options.machine,
+                    "with --table: the machine whose rules to take; default: as a job chooses")
+        .check(word());
+    line.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
+        .type_name("LIST");
+    line.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
+        .check(size(0, 64u << 20))
+        .type_name("SIZE");
+    line.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
+        .check(size(0, HETCOLL_MAX_SMALL_LIMIT))
+        .type_name("SIZE");
+    std::string path = "direct";
+    line.add_option("--path", path,
+                    "what messages between nodes carry: direct, GPU memory (the default); bounce, "
+                    "pinned memory to which data are copied first")
+        .check(one_of({"direct", "bounce"}));
+    line.add_option("--message", options.message_bytes,
+                    "with in_network: bytes of a message (170K)")
+        .check(size(1024, 1u << 30))
+        .type_name("SIZE");
+    line.add_option("--window", options.window,
+                    "with in_network: most messages of a rank in flight (4)")
+        .check(whole_number(1, 64))
+        .type_name("N");
+    bool no_meetings = false;
+    line.add_flag("--no-meetings", no_meetings,
+                  "leave out the agreements of the ranks before and after a call");
+    line.add_flag("--adapters", options.adapters, kAdaptersHelp);
+    line.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
+    line.add_option("--budget", options.budget_s,
+                    "seconds for all simulations together; what is not over by then is left out")
+        .check(number(0.1, 1e6));
+    line.add_flag("--progress", options.progress,
+                  "say on stderr how far it is, also where that is no terminal");
+    line.add_option("--json", options.json,
+                    "also write the results to this file; -: to stdout, and the table to stderr")
+        .type_name("FILE");
+    line.add_option(
+            "--measurements", options.measurements,
+            "with --algorithm all: write to this file what hetcoll_tune makes a table from; "
+            "hetcoll_tune --simulate does both; -: as --json -")
+        .type_name("FILE");
+    if (!line.parse(argc, argv, exit_code)) {
         return false;
     }
     Result<std::vector<std::size_t>> bytes = read_sizes(sizes, "--bytes", 4, kMostBytes);
     if (!bytes.ok()) {
-        exit_code = usage_error(app, bytes.status().message());
+        exit_code = line.usage_error(bytes.status().message());
         return false;
     }
     options.bytes = std::move(*bytes);
+    options.meetings = !no_meetings;
+    options.path = path == "bounce" ? MessagePath::kBounce : MessagePath::kDirect;
     if (const Status status = check(options); !status.ok()) {
-        exit_code = usage_error(app, status.message());
+        exit_code = line.usage_error(status.message());
         return false;
     }
     if (const std::string lost =
-            find_overwritten(app, {"--json", "--measurements"}, {"--topology", "--table"});
+            find_overwritten(line, {"--json", "--measurements"}, {"--topology", "--table"});
         !lost.empty()) {
-        exit_code = usage_error(app, lost);
+        exit_code = line.usage_error(lost);
         return false;
     }
     if (options.nodes.empty()) {

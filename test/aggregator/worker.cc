@@ -2,9 +2,8 @@
 // the same network, checks every element and says how long it took. What the tests of aggregators
 // and bench/aggregator_bench.sh run.
 #include "aggregator/client.h"
+#include "measure/command_line.h"
 #include "test/aggregator/ring.h"
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +17,7 @@ namespace {
 using hetcoll::AggregatorClient;
 using hetcoll::AggregatorState;
 
-constexpr int kWrongResult = 1, kWrongArguments = 2, kFailed = 3, kDied = 9; // exit codes
+constexpr int kWrongResult = 1, kFailed = 3, kDied = 9; // exit codes
 
 struct Arguments {
     std::string aggregator, key, ring;
@@ -273,42 +272,41 @@ template <class T> int run(Way &way, const Arguments &a)
     return 0;
 }
 
-void add_options(CLI::App &app, Arguments &a)
+void add_options(hetcoll::CommandLine &line, Arguments &a)
 {
-    app.add_option("--aggregator", a.aggregator, "host:port");
-    app.add_option("--key", a.key, "its key file");
-    app.add_option("--ring", a.ring, "instead of an aggregator: where each rank listens");
-    app.add_option("--rank", a.plan.rank)->required();
-    app.add_option("--ranks", a.plan.ranks);
-    app.add_option("--first", a.plan.first, "of the ranks that this aggregator serves");
-    app.add_option("--served", a.plan.count, "how many it serves; all if not given");
-    app.add_option("--job", a.plan.job);
-    app.add_option("--comm", a.plan.comm);
-    app.add_option("--window", a.plan.window)->capture_default_str();
-    app.add_option("--message-bytes", a.plan.message_bytes)->capture_default_str();
-    app.add_option("--rdma", a.plan.rdma, "a device");
-    app.add_option("--join-seconds", a.plan.join_seconds)->capture_default_str();
-    app.add_option("--silence-seconds", a.plan.silence_seconds)->capture_default_str();
-    app.add_option("--count", a.count, "elements")->capture_default_str();
-    app.add_option("--iterations", a.iterations)->capture_default_str();
-    app.add_option("--warmup", a.warmup)->capture_default_str();
-    app.add_option("--seconds", a.seconds, "at least so long");
-    app.add_option("--die-in", a.die_in, "go in the middle of this iteration");
-    app.add_flag("--float", a.is_float);
+    line.add_option("--aggregator", a.aggregator, "host:port");
+    line.add_option("--key", a.key, "its key file");
+    line.add_option("--ring", a.ring, "instead of an aggregator: where each rank listens");
+    line.add_option("--rank", a.plan.rank).required();
+    line.add_option("--ranks", a.plan.ranks);
+    line.add_option("--first", a.plan.first, "of the ranks that this aggregator serves");
+    line.add_option("--served", a.plan.count, "how many it serves; all if not given");
+    line.add_option("--job", a.plan.job);
+    line.add_option("--comm", a.plan.comm);
+    line.add_option("--window", a.plan.window).show_default();
+    line.add_option("--message-bytes", a.plan.message_bytes).show_default();
+    line.add_option("--rdma", a.plan.rdma, "a device");
+    line.add_option("--join-seconds", a.plan.join_seconds).show_default();
+    line.add_option("--silence-seconds", a.plan.silence_seconds).show_default();
+    line.add_option("--count", a.count, "elements").show_default();
+    line.add_option("--iterations", a.iterations).show_default();
+    line.add_option("--warmup", a.warmup).show_default();
+    line.add_option("--seconds", a.seconds, "at least so long");
+    line.add_option("--die-in", a.die_in, "go in the middle of this iteration");
+    line.add_flag("--float", a.is_float);
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-    CLI::App app{"A rank of the tests of aggregators."};
+    hetcoll::CommandLine line("worker", "A rank of the tests of aggregators.");
     Arguments a;
     a.plan.job = 1;
-    add_options(app, a);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &problem) {
-        return app.exit(problem) == 0 ? 0 : kWrongArguments;
+    add_options(line, a);
+    int exit_code = 0;
+    if (!line.parse(argc, argv, exit_code)) {
+        return exit_code;
     }
     hetcoll::Result<std::unique_ptr<Way>> way = make_way(a);
     if (!way.ok()) {
