@@ -22,7 +22,7 @@ debian_packages="build-essential automake autoconf libtool pkg-config git ca-cer
     libopenmpi-dev openmpi-bin libssl-dev libucx-dev libhwloc-dev libgtest-dev libbenchmark-dev
     nlohmann-json3-dev libcli11-dev libsimgrid-dev python3-venv python3-jsonschema procps spin help2man"
 
-# The pages of hetcoll_info --html are opened in it; without it that test is skipped.
+# The pages that hetcoll_info writes are opened in it; without it that test is skipped.
 browser_package=chromium-headless-shell
 
 # CUDA 13.0: the oldest whose Python packages have nvcc, so the one that the oldest drivers take.

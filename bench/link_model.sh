@@ -39,7 +39,7 @@ predicted()
 {
     local bytes prices=
     for bytes in "$2" $((2 * $2)); do
-        prices+=" $(./hetcoll_info --explain --bytes "$bytes" --small-limit 0 --ranks "$3" --topology "$1" 2>/dev/null |
+        prices+=" $(./hetcoll_info explain --bytes "$bytes" --small-limit 0 --ranks "$3" --topology "$1" 2>/dev/null |
             awk -v name="$4" '$1 == name { print $2 }')"
     done
     awk '{ print ($2 > $1 + 0 ? $2 - $1 : 0) }' <<<"$prices"
@@ -76,7 +76,7 @@ echo "# baselines     ring, tree: the same component's over the same links, the 
 echo "#               on the full DGX-1V these are six rings through NVLinks. host_copy: copied to pageable"
 echo "#               host memory, reduced by Open MPI, copied back, as Open MPI's own component does"
 echo "# unthrottled   the same ratio where links cost nothing: processors and memory only"
-echo "# over price    time / the price of as many bytes more (hetcoll_info --explain, of twice the size less this one), at"
+echo "# over price    time / the price of as many bytes more (hetcoll_info explain, of twice the size less this one), at"
 echo "#               this scale"
 echo "# busy          share of all processors while it ran; 0.50 and more does not count"
 echo "#"

@@ -114,7 +114,7 @@ def table_rules(path, machine, setup):
                 return [(limit(r, "msg_size_min", 0), limit(r, "msg_size_max", infinite), r["alg"])
                         for r in rules["rules"]]
     except (AttributeError, KeyError, TypeError) as problem:
-        fail(f"{path} is not a tuning table ({problem}): hetcoll_info --explain --table says more")
+        fail(f"{path} is not a tuning table ({problem}): hetcoll_info explain --table says more")
     fail(f"{path} has no rules for {setup[0]} ranks on {setup[1]} nodes of {machine}")
 
 
@@ -141,7 +141,7 @@ def scaled_topology(path, scale, folder):
 
 
 def model_times(arguments, setup, sizes):
-    """{algorithm: {bytes: us}} as hetcoll_info --explain predicts it."""
+    """{algorithm: {bytes: us}} as hetcoll_info explain predicts it."""
     times = {}
     if arguments.topology is None:
         return times
@@ -150,7 +150,7 @@ def model_times(arguments, setup, sizes):
         if arguments.link_scale != 1:
             topology = scaled_topology(topology, arguments.link_scale, folder)
         for size in sizes:
-            command = [arguments.hetcoll_info, "--explain", "--topology", topology, "--bytes", str(size),
+            command = [arguments.hetcoll_info, "explain", "--topology", topology, "--bytes", str(size),
                        "--ranks", str(setup[0]), "--nodes", str(setup[1]), "--ranks-per-gpu", str(setup[4])]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -42,6 +42,12 @@ std::string lowercase_first(std::string text)
     return text;
 }
 
+// "hetcoll_info", also of "hetcoll_info explain".
+std::string program_of(const CLI::App &app)
+{
+    return app.get_name().substr(0, app.get_name().find(' '));
+}
+
 // Leaves out what CLI11 adds by itself (needs, excludes, ranges): the descriptions say in words
 // what a reader has to know, and whoever breaks a rule is told it. Lists of words ({device,host})
 // stay.
@@ -59,19 +65,42 @@ public:
         return option->get_required() ? text + " (required)" : text;
     }
 
+    // Subcommands first.
+    [[nodiscard]] std::string make_help(const CLI::App *app, std::string name,
+                                        CLI::AppFormatMode mode) const override
+    {
+        const std::string footer = make_footer(app);
+        return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+               make_subcommands(app, mode) + make_groups(app, mode) +
+               (footer.empty() ? "" : "\n" + footer);
+    }
+
+    [[nodiscard]] std::string make_subcommand(const CLI::App *subcommand) const override
+    {
+        return in_columns(subcommand->get_name(), subcommand->get_description());
+    }
+
     [[nodiscard]] std::string make_option(const CLI::Option *option,
                                           bool is_positional) const override
     {
+        return in_columns(make_option_name(option, is_positional) + make_option_opts(option),
+                          option->get_description());
+    }
+
+private:
+    static constexpr std::size_t kColumn = 26, kWidth = 100;
+
+    static std::string in_columns(const std::string &name, const std::string &description)
+    {
         const std::string new_line = "\n" + std::string(kColumn, ' ');
-        std::string text = at_commas(
-            "  " + make_option_name(option, is_positional) + make_option_opts(option), new_line);
+        std::string text = at_commas("  " + name, new_line);
         if (text.size() + 2 > kColumn) {
             text += new_line;
         } else {
             text.resize(kColumn, ' ');
         }
         std::size_t column = kColumn;
-        std::istringstream words(option->get_description());
+        std::istringstream words(description);
         for (std::string word; words >> word;) {
             if (column > kColumn && column + 1 + word.size() > kWidth) {
                 text += new_line;
@@ -85,9 +114,6 @@ public:
         }
         return text + "\n";
     }
-
-private:
-    static constexpr std::size_t kColumn = 26, kWidth = 80;
 
     // A list of words that is longer than a line, in several.
     static std::string at_commas(std::string text, const std::string &new_line)
@@ -187,8 +213,10 @@ CommandLine::CommandLine(const std::string &program, const std::string &text)
     : app_(std::make_unique<CLI::App>(text, program))
 {
     app_->formatter(std::make_shared<HelpFormatter>());
-    app_->set_version_flag("--version", program + " (hetcoll) " + version(),
-                           "print the version and exit");
+    if (program == program_of(*app_)) {
+        app_->set_version_flag("--version", program + " (hetcoll) " + version(),
+                               "print the version and exit");
+    }
     app_->get_help_ptr()->description("print this help and exit");
 }
 
@@ -216,7 +244,14 @@ Option CommandLine::add_flag(const std::string &names, bool &value, const std::s
     return Option(app_->add_flag(names, value, text));
 }
 
+void CommandLine::add_subcommand(const std::string &name, const std::string &text)
+{
+    app_->add_subcommand(name, text);
+}
+
 void CommandLine::set_footer(const std::string &text) { app_->footer(text); }
+
+std::string CommandLine::help() const { return app_->help(); }
 
 bool CommandLine::has(const std::string &option) const
 {
@@ -235,14 +270,13 @@ std::vector<std::string> CommandLine::words_of(const std::string &option) const
 
 int CommandLine::usage_error(const std::string &problem) const
 {
-    std::fprintf(stderr, "%s: %s; %s --help lists the options\n", app_->get_name().c_str(),
+    std::fprintf(stderr, "%s: %s; %s --help lists the options\n", program_of(*app_).c_str(),
                  problem.c_str(), app_->get_name().c_str());
     return kUsageError;
 }
 
-bool CommandLine::parse(int argc, char **argv, int &exit_code, bool speaks)
+bool CommandLine::parse(const std::vector<std::string> &words, int &exit_code, bool speaks)
 {
-    const std::vector<std::string> words(argv + 1, argv + argc);
     try {
         app_->parse(
             std::vector<std::string>(words.rbegin(), words.rend())); // takes them from the end
@@ -258,7 +292,7 @@ bool CommandLine::parse(int argc, char **argv, int &exit_code, bool speaks)
             usage_error(lowercase_first(problem.what()));
         } else if (speaks) {
             std::fputs(wanted.str().c_str(), stdout);
-            exit_code = end_output(app_->get_name().c_str(), 0);
+            exit_code = end_output(program_of(*app_).c_str(), 0);
         }
         return false;
     }

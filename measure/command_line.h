@@ -56,8 +56,8 @@ private:
 
 class CommandLine {
 public:
-    // `text`: what the program does, for --help, which fits a terminal and, by help2man, a page of
-    // the manual.
+    // `program`: "hetcoll_info", or with a subcommand "hetcoll_info explain". `text`: what it does,
+    // for --help, which fits a terminal and, by help2man, a page of the manual.
     CommandLine(const std::string &program, const std::string &text);
     ~CommandLine();
     CommandLine(CommandLine &&) = delete;
@@ -68,11 +68,19 @@ public:
     template <class Value>
     Option add_option(const std::string &names, Value &value, const std::string &text = "");
     Option add_flag(const std::string &names, bool &value, const std::string &text = "");
+    // A line in the help. Its own command line is another CommandLine.
+    void add_subcommand(const std::string &name, const std::string &text);
     void set_footer(const std::string &text);
+    [[nodiscard]] std::string help() const;
 
     // True: go on. False: exit with `exit_code`: 0 after --help and --version, else kUsageError.
     // Says why if it `speaks`: of the ranks of a job one does.
-    [[nodiscard]] bool parse(int argc, char **argv, int &exit_code, bool speaks = true);
+    [[nodiscard]] bool parse(int argc, char **argv, int &exit_code, bool speaks = true)
+    {
+        return parse({argv + 1, argv + argc}, exit_code, speaks);
+    }
+    [[nodiscard]] bool parse(const std::vector<std::string> &words, int &exit_code,
+                             bool speaks = true);
 
     [[nodiscard]] bool has(const std::string &option) const;
     [[nodiscard]] bool is_given(const std::string &option) const;

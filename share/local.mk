@@ -12,11 +12,12 @@ endif
 CLEANFILES += $(man_pages)
 make_man_page = $(AM_V_GEN)$(MKDIR_P) share && program=`basename $@ .1` && \
 	$(HELP2MAN) --no-info --section=1 --manual=hetcoll --source="hetcoll $(PACKAGE_VERSION)" \
-		--include=$(srcdir)/share/$$program.h2m --include=$(srcdir)/share/common.h2m --output=$@ ./$$program
+		--include=$(srcdir)/share/$$program.h2m --include=$(srcdir)/share/common.h2m --output=$@ $(help_option) ./$$program
 share/hetcoll_aggregator.1: hetcoll_aggregator $(srcdir)/share/hetcoll_aggregator.h2m $(srcdir)/share/common.h2m
 	$(make_man_page)
 share/hetcoll_bench.1: hetcoll_bench $(srcdir)/share/hetcoll_bench.h2m $(srcdir)/share/common.h2m
 	$(make_man_page)
+share/hetcoll_info.1: help_option = --help-option=--help-all
 share/hetcoll_info.1: hetcoll_info $(srcdir)/share/hetcoll_info.h2m $(srcdir)/share/common.h2m
 	$(make_man_page)
 share/hetcoll_place.1: hetcoll_place $(srcdir)/share/hetcoll_place.h2m $(srcdir)/share/common.h2m

@@ -1,7 +1,7 @@
 #!/bin/bash
 # releases.sh SUITE...: builds hetcoll in other releases of Debian, whose Open MPI is another one than this machine's,
 # and runs MPI programs there on the emulated GPU: trixie has 5.0.7 and SimGrid 4.0, forky 6.0.0rc2 and 4.1. Then it
-# installs hetcoll there and asks hetcoll_info --doctor. As root, for mount and chroot; the packages come from where this
+# installs hetcoll there and asks hetcoll_info doctor. As root, for mount and chroot; the packages come from where this
 # machine's apt gets its own, and a UCX with CUDA from PyPI. Needs mmdebstrap, 3 GB a release and, on two cores, 15 to 30
 # minutes a release. Not a part of make check.
 #
@@ -210,18 +210,18 @@ try_simulation() # SUITE
     fi
 }
 
-# Installed, hetcoll_info --doctor finds it, or prints the lines with which it is found.
+# Installed, hetcoll_info doctor finds it, or prints the lines with which it is found.
 try_installed() # SUITE
 {
     if inside "$1" 'cd /hetcoll/build && make -s install >install.log 2>&1 || { tail install.log; exit 1; }
         lib=$PWD/emulated_gpu/lib
         export LD_LIBRARY_PATH=$lib EMU_KERNELS=$lib/libhetcoll_emulated_kernels.so EMU_NODE=installed$$ PATH=/usr/local/bin:$PATH
-        cd / && hetcoll_info --doctor >/tmp/doctor || :
+        cd / && hetcoll_info doctor >/tmp/doctor || :
         cat /tmp/doctor
         grep "^ *export [A-Z_]*_mca_base_component_path=" /tmp/doctor >/tmp/lines || :
         . /tmp/lines
         echo "with $(wc -l </tmp/lines) lines of these:"
-        hetcoll_info --doctor
+        hetcoll_info doctor
         mpirun --mca coll hetcoll --map-by :OVERSUBSCRIBE -n 2 hetcoll_bench --memory device --sizes 1M >/tmp/bench
         grep "every element right" /tmp/bench
         make -s -C /hetcoll/build uninstall >/dev/null

@@ -8,8 +8,7 @@
 namespace hetcoll {
 
 inline constexpr const char *kAdaptersHelp =
-    "part of a vector over trees may go through the adapters of the one node, as after a job's "
-    "trial";
+    "trees may send parts through the one node's adapters, as after a trial";
 
 // An error if these nodes cannot. `node`: null if nothing is known of them.
 [[nodiscard]] Status check_adapters(const Topology *node, int nodes);

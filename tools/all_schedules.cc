@@ -327,21 +327,15 @@ Status check_schedule_name(const std::string &name, const std::string &collectiv
     if (collective == "allreduce" && find_algorithm(name)) {
         return error(Errc::kInvalid,
                      "%s has no steps: it is one kernel, or one sum on the host, and sends no "
-                     "messages; --explain --algorithm %s says what it costs",
+                     "messages; hetcoll_info explain --algorithm %s says what it costs",
                      name.c_str(), name.c_str());
-    }
-    if (names.empty()) {
-        return error(Errc::kInvalid,
-                     "hetcoll has no schedule for %s: write --collective allreduce, bcast, reduce, "
-                     "allgather or reduce_scatter",
-                     collective.c_str());
     }
     std::string list;
     for (const std::string &known : names) {
         list += (list.empty() ? "" : ", ") + known;
     }
-    return error(Errc::kInvalid, "--schedule '%s' is no schedule for %s: write one of %s",
-                 name.c_str(), collective.c_str(), list.c_str());
+    return error(Errc::kInvalid, "'%s' is no schedule for %s: write one of %s", name.c_str(),
+                 collective.c_str(), list.c_str());
 }
 
 Result<AllSchedules> build_all(const std::string &name, const CallRequest &request, Query query,

@@ -1,4 +1,4 @@
-// What all ranks of a collective do, as hetcoll builds it for a call: for hetcoll_info --schedule.
+// What all ranks of a collective do, as hetcoll builds it for a call: for hetcoll_info schedule.
 #pragma once
 
 #include "schedule/contract.h"

@@ -1,4 +1,4 @@
-// What hetcoll_info --doctor looks at. Each check finds one thing.
+// What hetcoll_info doctor looks at. Each check finds one thing.
 #pragma once
 
 #include "base/installed.h"

@@ -164,7 +164,7 @@ Finding look_at_peers(const Driver &driver, const std::vector<Gpu> &gpus)
             " ways from a GPU to another's memory are open",
         "where they are not, data goes through host memory and takes longer. Behind NVSwitches "
         "see whether nvidia-fabricmanager runs; behind PCIe an IOMMU, access control (ACS) or a "
-        "virtual machine may be in the way; some models cannot. hetcoll_info --topology shows "
+        "virtual machine may be in the way; some models cannot. hetcoll_info topology shows "
         "the links"};
 }
 

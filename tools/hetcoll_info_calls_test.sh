@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info --model, --explain and --fingerprint print, and what they say about arguments and
+# What hetcoll_info model, --explain and --fingerprint print, and what they say about arguments and
 # tables that they cannot follow.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
@@ -59,7 +59,7 @@ grep -v -e mlx5 -e net0 "$machines/dgx1v.topology" >"$work/alone.topology"
 says 1 'has no network adapter that each' --explain --bytes 64M --ranks 4 --adapters --topology "$work/alone.topology"
 says 1 "needs to know the machine's network adapters" --explain --bytes 64M --ranks 4 --adapters
 says 2 '--adapters is for allreduce' $call --adapters --collective bcast
-says 2 '--adapters is for --explain and --schedule' --topology "$machines/dgx1v.topology" --adapters
+says 2 '--adapters is for hetcoll_info explain and schedule, not for topology' --topology "$machines/dgx1v.topology" --adapters
 
 # Racks of nodes, as coll_hetcoll_rack_nodes says.
 call="--explain --bytes 1M --ranks 48 --nodes 48 --topology $machines/v100-100gbe.topology"
@@ -69,7 +69,7 @@ says 0 'racks      of 12 nodes, each with as much to the others as its nodes sen
 says 2 '--rack-nodes' $call --rack-gbps 35
 says 2 '--rack-nodes' $call --rack-nodes -1
 says 2 '--rack-gbps' $call --rack-nodes 12 --rack-gbps 0.5
-says 2 '--rack-nodes is for --explain and --schedule' --fingerprint --rack-nodes 12
+says 2 '--rack-nodes is for hetcoll_info explain and schedule' --fingerprint --rack-nodes 12
 
 # What becomes of coll_hetcoll_shares.
 call='--explain --bytes 16M --ranks 8 --topology'
@@ -145,8 +145,8 @@ says 0 '"schema": 1' --fingerprint --topology "$machines/dgx1v.topology" --json 
 says 0 '"source": "table"' --explain --bytes 4M --ranks 64 --nodes 8 --table "$work/table.json" --json
 python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$json".[1-5] >"$work/out" 2>&1
 verdict $? 'the JSON is what its schema says'
-says 2 '--json goes with' --model --json --ranks 4 --intra 1 --latency 1
-says 2 '--json goes with' --topology "$machines/dgx1v.topology" --svg --json
+says 2 '--json is for hetcoll_info topology, ' --model --json --ranks 4 --intra 1 --latency 1
+says 2 '--json prints something else than --dot, --svg' --topology "$machines/dgx1v.topology" --svg --json
 says 1 '/no/file cannot be written (No such file or directory)' --topology "$machines/dgx1v.topology" --json /no/file
 
 sum_up

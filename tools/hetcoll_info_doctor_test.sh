@@ -1,5 +1,5 @@
 #!/bin/bash
-# hetcoll_info --doctor: what it finds where all is well, and in the situations that it is for.
+# hetcoll_info doctor: what it finds where all is well, and in the situations that it is for.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 export OMPI_MCA_mca_base_component_path="$HETCOLL_BUILDDIR/component:$OMPI_COMPONENTS"

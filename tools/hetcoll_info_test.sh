@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info --topology prints, and what it says about arguments that it cannot follow.
+# What hetcoll_info topology prints, and what it says about arguments that it cannot follow.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 
@@ -7,11 +7,9 @@ says 0 'gpu0     X   NV2   NV2' --topology "$machines/dgx1v.topology:0,3,4"
 says 0 'DGX A100: 8 gpu, 6 nvswitch' --topology "$machines/dgxa100.topology"
 says 0 'graph topology {' --topology "$machines/pcie8.topology" --dot
 says 0 '</svg>' --topology "$machines/dgx2.topology" --svg
-says 0 --topology --help
-says 2 'write --topology'
+says 2 'write one of topology, explain, '
 says 1 'cannot be read (No such file or directory)' --topology "$work/none"
 says 1 'there is no GPU 9' --topology "$machines/dgx1v.topology:9"
-says 2 'hetcoll_info: --svg requires --topology' --svg
 says 2 'excludes' --topology "$machines/dgx2.topology" --svg --dot
 printf 'hetcoll topology 1\ngpu a -\nlink a b nvlink 1 25\n' >"$work/broken"
 says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info --trace prints of traces, and what it says about lines that are none.
+# What hetcoll_info trace prints of traces, and what it says about lines that are none.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 

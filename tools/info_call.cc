@@ -5,7 +5,6 @@
 #include "measure/sizes.h"
 #include "schedule/algorithms.h"
 #include "tools/adapters_option.h"
-#include "tools/info_collective.h"
 
 #include <algorithm>
 #include <cstdarg>
@@ -20,45 +19,44 @@ constexpr int kMost = 1 << 20; // of whatever is counted
 
 } // namespace
 
-void add_call_options(CommandLine &line, CallRequest &request)
+void add_nodes_option(CommandLine &line, CallRequest &request, const std::string &text)
+{
+    line.add_option("--nodes", request.nodes, text).check(whole_number(1, kMost)).type_name("N");
+}
+
+void add_size_options(CommandLine &line, CallRequest &request)
 {
     const Check counts = whole_number(1, kMost);
-    line.add_option("--bytes", request.bytes,
-                    "with --model, --explain, --schedule: the vector's size, such as 4M")
+    line.add_option("--bytes", request.bytes, "the vector's size, such as 4M")
         .list()
         .check(size(1, kLargestSize))
         .type_name("SIZE,...");
-    line.add_option("--ranks", request.ranks,
-                    "with --explain, --schedule: ranks of the communicator")
+    line.add_option("--ranks", request.ranks, "ranks of the communicator")
         .check(counts)
         .type_name("N");
-    line.add_option("--nodes", request.nodes,
-                    "with --model, --explain, --schedule: nodes that the ranks are on (1)")
+    add_nodes_option(line, request, "nodes that the ranks are on (1)");
+    line.add_option("--ranks-per-node", request.ranks_per_node, "ranks on each node")
         .check(counts)
         .type_name("N");
-    line.add_option("--ranks-per-node", request.ranks_per_node,
-                    "with --model, --explain, --schedule: ranks on each node")
-        .check(counts)
+}
+
+void add_call_options(CommandLine &line, CallRequest &request,
+                      const std::vector<std::string> &collectives)
+{
+    add_size_options(line, request);
+    line.add_option("--ranks-per-gpu", request.ranks_per_gpu, "most ranks that share a GPU (1)")
+        .check(whole_number(1, kMost))
         .type_name("N");
-    line.add_option("--ranks-per-gpu", request.ranks_per_gpu,
-                    "with --explain, --schedule: most ranks that share a GPU (1)")
-        .check(counts)
-        .type_name("N");
-    std::vector<std::string> collectives = collective_names();
-    collectives.emplace_back("allreduce");
     line.add_option("--collective", request.collective,
-                    "with --explain, --schedule: another collective on device memory (allreduce)")
+                    "another collective on device memory (allreduce)")
         .check(one_of(collectives))
         .type_name("NAME");
-    line.add_option("--shares", request.shares,
-                    "with --explain, --schedule: as coll_hetcoll_shares")
-        .type_name("LIST");
+    line.add_option("--shares", request.shares, "as coll_hetcoll_shares").type_name("LIST");
     line.add_option("--aggregators", request.aggregators,
-                    "with --explain, --schedule: how many coll_hetcoll_aggregators names (0)")
+                    "how many coll_hetcoll_aggregators names (0)")
         .check(whole_number(0, kMost))
         .type_name("N");
-    line.add_option("--rack-nodes", request.rack_nodes,
-                    "with --explain, --schedule: as coll_hetcoll_rack_nodes")
+    line.add_option("--rack-nodes", request.rack_nodes, "as coll_hetcoll_rack_nodes")
         .check(whole_number(0, HETCOLL_MAX_RACK_NODES))
         .type_name("N");
     line.add_option("--rack-gbps", request.rack_gbps,
@@ -66,8 +64,21 @@ void add_call_options(CommandLine &line, CallRequest &request)
         .check(whole_number(0, HETCOLL_MAX_RACK_GBPS))
         .type_name("GB/s")
         .needs("--rack-nodes");
-    line.add_flag("--adapters", request.adapters,
-                  std::string("with --explain, --schedule: ") + kAdaptersHelp);
+    line.add_flag("--adapters", request.adapters, kAdaptersHelp);
+}
+
+Status check_collective(const CommandLine &line, const CallRequest &request)
+{
+    for (const char *option : {"--table", "--small-limit", "--algorithm", "--op", "--element",
+                               "--chunk", "--mixed", "--accumulate", "--reproducible", "--shares",
+                               "--aggregators", "--rack-nodes", "--adapters"}) {
+        if (request.collective != "allreduce" && line.is_given(option)) {
+            return error(Errc::kInvalid,
+                         "%s is for allreduce, not for %s: leave it or --collective out", option,
+                         request.collective.c_str());
+        }
+    }
+    return {};
 }
 
 std::string print_bytes(std::size_t bytes)

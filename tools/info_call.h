@@ -1,5 +1,4 @@
-// The call that hetcoll_info --model, --explain and --schedule are about, as the command line has
-// it.
+// The call that hetcoll_info model, explain and schedule are about, as the command line has it.
 #pragma once
 
 #include "base/status.h"
@@ -31,7 +30,15 @@ struct CallRequest {
     bool adapters = false; // see tools/adapters_option.h
 };
 
-void add_call_options(CommandLine &line, CallRequest &request);
+// --nodes; `text` says what for.
+void add_nodes_option(CommandLine &line, CallRequest &request, const std::string &text);
+// --bytes, --ranks, --nodes and --ranks-per-node.
+void add_size_options(CommandLine &line, CallRequest &request);
+// Those, --collective, one of these, and all else that schedules depend on.
+void add_call_options(CommandLine &line, CallRequest &request,
+                      const std::vector<std::string> &collectives);
+// An error if options contradict each other that only allreduce has.
+[[nodiscard]] Status check_collective(const CommandLine &line, const CallRequest &request);
 
 // 4194304 as "4M"; a number that is not a multiple stays as it is.
 [[nodiscard]] std::string print_bytes(std::size_t bytes);

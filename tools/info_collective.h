@@ -1,4 +1,4 @@
-// hetcoll_info --explain --collective: who serves a collective other than allreduce on device
+// hetcoll_info explain --collective: who serves a collective other than allreduce on device
 // memory, and how.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The algorithms of hetcoll_info --explain, one by one: what each would cost, or why it cannot run.
+// The algorithms of hetcoll_info explain, one by one: what each would cost, or why it cannot run.
 #pragma once
 
 #include "tools/info_prices.h"

@@ -1,9 +1,8 @@
 #include "tools/info_doctor.h"
 
+#include "measure/command_line.h"
 #include "measure/json_document.h"
 #include "tools/doctor.h"
-
-#include "measure/command_line.h"
 
 #include <algorithm>
 #include <array>
@@ -148,28 +147,20 @@ std::string print_json(const std::vector<Finding> &findings, std::size_t wrong)
 
 void add_doctor_options(CommandLine &line, DoctorRequest &request)
 {
-    line.add_option("--doctor", request.only,
-                    "check whether hetcoll works here, and say what to do where it "
-                    "does not: all, or some of " +
-                        check_names() + ". Exit status 1: something is wrong")
-        .type_name("[CHECK,...]")
-        .value_optional();
-    line.add_option("--mpirun", request.mpirun,
-                    "with --doctor: the mpirun of the jobs; default: the one on PATH")
-        .needs("--doctor");
+    line.add_option("CHECK", request.only, "some of " + check_names() + "; default: all")
+        .type_name("");
+    line.add_option("--mpirun", request.mpirun, "the mpirun of the jobs; default: the one on PATH");
     line.add_option("--component", request.component,
-                    "with --doctor: the folder of mca_coll_hetcoll.so; default: where make install "
-                    "puts it")
-        .type_name("DIR")
-        .needs("--doctor");
+                    "the folder of mca_coll_hetcoll.so; default: where make install puts it")
+        .type_name("DIR");
 }
 
 Status check_doctor(const DoctorRequest &request)
 {
     for (const std::string &word : words_of(request)) {
         if (check_of(word).empty()) {
-            return error(Errc::kInvalid, "--doctor '%s' is no check, write some of %s",
-                         word.c_str(), check_names().c_str());
+            return error(Errc::kInvalid, "'%s' is no check, write some of %s", word.c_str(),
+                         check_names().c_str());
         }
     }
     return {};

@@ -1,4 +1,4 @@
-// hetcoll_info --doctor: whether an installation works here, and what to do where it does not.
+// hetcoll_info doctor: whether an installation works here, and what to do where it does not.
 #pragma once
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ namespace hetcoll {
 class CommandLine;
 
 struct DoctorRequest {
-    bool wanted = false, json = false;
+    bool json = false;
     std::string only;      // the checks, such as "component,table"; empty: all
     std::string mpirun;    // empty: the one on PATH
     std::string component; // the folder where it should be; empty: where make install has put it

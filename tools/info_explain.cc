@@ -344,48 +344,38 @@ Result<JobTable> select_table(const ExplainRequest &request, const Query &query,
 
 } // namespace
 
-void add_explain_options(CommandLine &line, ExplainRequest &request)
+void add_table_options(CommandLine &line, ExplainRequest &request)
 {
-    line.add_flag("--explain", request.wanted,
-                  "show which algorithm serves a call, by which rule, and what the "
-                  "others would cost; with --topology FILE, on nodes like that");
-    line.add_flag("--fingerprint", request.fingerprint,
-                  "show what a tuning table knows this machine by, or with --topology FILE a "
-                  "machine like that");
-    line.add_option("--table", request.table, "with --explain, --html: a tuning table")
-        .type_name("FILE");
+    line.add_option("--table", request.table, "a tuning table").type_name("FILE");
     line.add_option("--machine", request.machine,
                     "with --table: the machine whose rules to take; default: as a job chooses")
-        .type_name("NAME");
-    line.add_option("--algorithm", request.algorithm, "with --explain: as coll_hetcoll_algorithm")
-        .needs("--explain")
-        .type_name("NAME");
-    line.add_option("--op", request.op, "with --explain: sum or other")
-        .needs("--explain")
-        .check(one_of({"sum", "other"}));
-    line.add_option("--element", request.element_bytes, "with --explain: bytes of an element (4)")
-        .needs("--explain")
-        .check(one_of({"1", "2", "4", "8", "16", "32"}));
-    line.add_option(
-            "--small-limit", request.small_limit,
-            "with --explain, --html: as coll_hetcoll_small_limit, the bytes up to which only host, "
-            "copy_in and kernels that read all inputs may serve a call")
+        .type_name("NAME")
+        .needs("--table");
+    line.add_option("--small-limit", request.small_limit, "as coll_hetcoll_small_limit")
         .check(size(0, HETCOLL_MAX_SMALL_LIMIT))
         .type_name("SIZE");
-    line.add_option("--chunk", request.chunk_bytes, "with --explain: as coll_hetcoll_chunk_bytes")
-        .needs("--explain")
+}
+
+void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest &call)
+{
+    std::vector<std::string> collectives = collective_names();
+    collectives.emplace_back("allreduce");
+    add_call_options(line, call, collectives);
+    add_table_options(line, request);
+    line.add_option("--algorithm", request.algorithm, "as coll_hetcoll_algorithm")
+        .type_name("NAME");
+    line.add_option("--op", request.op, "sum or other").check(one_of({"sum", "other"}));
+    line.add_option("--element", request.element_bytes, "bytes of an element (4)")
+        .check(one_of({"1", "2", "4", "8", "16", "32"}));
+    line.add_option("--chunk", request.chunk_bytes, "as coll_hetcoll_chunk_bytes")
         .check(size(0, kLargestSize))
         .type_name("SIZE");
     line.add_flag("--mixed", request.mixed,
-                  "with --explain: some ranks reduce host memory, the others device memory")
-        .needs("--explain");
+                  "some ranks reduce host memory, the others device memory");
     line.add_option("--accumulate", request.accumulate,
-                    "with --explain: as coll_hetcoll_accumulate, for --element 2")
-        .needs("--explain")
+                    "with --element 2: as coll_hetcoll_accumulate")
         .check(one_of({"float", "element"}));
-    line.add_flag("--reproducible", request.reproducible,
-                  "with --explain: left folds in rank order only")
-        .needs("--explain");
+    line.add_flag("--reproducible", request.reproducible, "left folds in rank order only");
 }
 
 std::string print_rule(const Table &table, int rule)
@@ -406,10 +396,18 @@ std::string print_rule(const Table &table, int rule)
     return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
-Status check_explain(const ExplainRequest &request, const CallRequest &call)
+Status check_explain(const CommandLine &line, const ExplainRequest &request,
+                     const CallRequest &call)
 {
     if (call.bytes.empty()) {
         return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    }
+    if (line.is_given("--accumulate") && (request.element_bytes != 2 || request.op != "sum")) {
+        return error(Errc::kInvalid, "--accumulate is for sums of half and bfloat16: write "
+                                     "--element 2, or leave it out");
+    }
+    if (Status status = check_collective(line, call); !status.ok()) {
+        return status;
     }
     if (request.algorithm != "auto" && !find_algorithm(request.algorithm)) {
         return error(Errc::kInvalid,
@@ -422,10 +420,11 @@ Status check_explain(const ExplainRequest &request, const CallRequest &call)
     }
     const int on_node = node_shape(*query).max;
     if (query->ranks > kMostRanks || on_node > kMostOnNode) {
-        return error(Errc::kInvalid,
-                     "--explain prices up to %d ranks, up to %d on a node: %d, %d on a node, would "
-                     "take too long",
-                     kMostRanks, kMostOnNode, query->ranks, on_node);
+        return error(
+            Errc::kInvalid,
+            "calls are priced for up to %d ranks, up to %d on a node: %d, %d on a node, would "
+            "take too long",
+            kMostRanks, kMostOnNode, query->ranks, on_node);
     }
     return {};
 }

@@ -1,6 +1,6 @@
-// hetcoll_info --explain: which algorithm serves a call, by which rule, and what the others cost;
+// hetcoll_info explain: which algorithm serves a call, by which rule, and what the others cost;
 // who serves other collectives.
-// hetcoll_info --fingerprint: what tells machines of one class, for tuning tables.
+// hetcoll_info fingerprint: what tells machines of one class, for tuning tables.
 #pragma once
 
 #include "engine/types/settings.h"
@@ -11,7 +11,6 @@
 namespace hetcoll {
 
 struct ExplainRequest {
-    bool wanted = false, fingerprint = false;
     std::string table, machine; // a file, and the machine in it; empty: none, as a job chooses
     std::string driver;         // "emulated" if --topology is this machine and its GPUs are that
     std::string algorithm = hetcoll_default_settings().algorithm;
@@ -26,10 +25,14 @@ struct ExplainRequest {
     bool json = false;
 };
 
-void add_explain_options(CommandLine &line, ExplainRequest &request);
+// --table, --machine and --small-limit.
+void add_table_options(CommandLine &line, ExplainRequest &request);
+// Those, and all else that a choice depends on.
+void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest &call);
 
 // An error: the options lack something, or contradict each other.
-[[nodiscard]] Status check_explain(const ExplainRequest &request, const CallRequest &call);
+[[nodiscard]] Status check_explain(const CommandLine &line, const ExplainRequest &request,
+                                   const CallRequest &call);
 // What to print on stdout, as JSON too. `topology` is each node's; null: nothing is known of the
 // links. Requires that check_explain() is ok.
 [[nodiscard]] Result<std::string>

@@ -1,12 +1,11 @@
 #include "tools/info_html.h"
 
+#include "measure/command_line.h"
 #include "measure/output_file.h"
 #include "tools/job_table.h"
 #include "tools/report.h"
 #include "tools/trace_calls.h"
 #include "tuning/table.h"
-
-#include "measure/command_line.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -121,15 +120,11 @@ Result<Sources> read_sources(const HtmlRequest &request, const TopologyRequest &
 
 void add_html_options(CommandLine &line, HtmlRequest &request)
 {
-    line.add_option("--html", request.path,
-                    "write a page for a browser to FILE, - is stdout: the links of this "
-                    "machine or of --topology, who serves which calls, by --table too, "
-                    "measurements against it, and the calls of --trace; --nodes N: on up to N "
-                    "such nodes too")
-        .type_name("FILE");
+    line.add_option("PAGE", request.path, "the file to write; - is stdout")
+        .required()
+        .type_name("");
     line.add_option("--measurements", request.measurements,
-                    "with --html: what hetcoll_tune has measured; default: what the table names")
-        .needs("--html")
+                    "what hetcoll_tune has measured; default: what the table names")
         .type_name("FILE...");
 }
 

@@ -1,4 +1,4 @@
-// hetcoll_info --html: the machine, its tuning table, measurements and a job's trace on one page.
+// hetcoll_info page: the machine, its tuning table, measurements and a job's trace on one page.
 #pragma once
 
 #include "tools/info_call.h"
@@ -12,7 +12,7 @@
 namespace hetcoll {
 
 struct HtmlRequest {
-    std::string path; // empty: not wanted; "-": stdout
+    std::string path; // "-": stdout
     std::vector<std::string> measurements;
 };
 

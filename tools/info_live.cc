@@ -114,12 +114,9 @@ std::string print_json(const LivePage &page, const std::string &host)
 
 void add_live_options(CommandLine &line, LiveRequest &request)
 {
-    line.add_option("--live", request.pid,
-                    "show the communicators of running or stopped jobs on this host, and where "
-                    "each rank is: those of process PID, or of all processes of this user")
+    line.add_option("PID", request.pid, "of this process only, not of all processes of this user")
         .check(whole_number(1, kMostPid))
-        .type_name("[PID]")
-        .value_optional();
+        .type_name("");
 }
 
 Result<std::string> show_live(const LiveRequest &request)

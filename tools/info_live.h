@@ -1,4 +1,4 @@
-// hetcoll_info --live: the communicators of jobs that run on this host, and where each rank is.
+// hetcoll_info live: the communicators of jobs that run on this host, and where each rank is.
 #pragma once
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ namespace hetcoll {
 class CommandLine;
 
 struct LiveRequest {
-    bool wanted = false, json = false;
+    bool json = false;
     int pid = 0; // 0: all of this user's processes
 };
 

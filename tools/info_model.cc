@@ -130,23 +130,19 @@ std::string print_conditions(const PaperCluster &c)
 
 } // namespace
 
-void add_model_options(CommandLine &line, ModelRequest &request)
+void add_model_options(CommandLine &line, ModelRequest &request, CallRequest &call)
 {
     const Check rates = number(1e-6, 1e9);
-    line.add_flag("--model", request.wanted,
-                  "show what calls would take on a cluster of equal nodes");
-    line.add_option("--intra", request.intra_gbps, "with --model: rate between GPUs of a node")
+    add_size_options(line, call);
+    line.add_option("--intra", request.intra_gbps, "rate between GPUs of a node")
         .check(rates)
-        .type_name("GB/s")
-        .needs("--model");
-    line.add_option("--inter", request.inter_gbps, "with --model: rate of a node's network cards")
+        .type_name("GB/s");
+    line.add_option("--inter", request.inter_gbps, "rate of a node's network cards")
         .check(rates)
-        .type_name("GB/s")
-        .needs("--model");
-    line.add_option("--latency", request.latency_us, "with --model: cost of a step, for all links")
+        .type_name("GB/s");
+    line.add_option("--latency", request.latency_us, "cost of a step, for all links")
         .check(rates)
-        .type_name("us")
-        .needs("--model");
+        .type_name("us");
 }
 
 Status check_model(const ModelRequest &request, const CallRequest &call)
@@ -157,17 +153,18 @@ Status check_model(const ModelRequest &request, const CallRequest &call)
     }
     const bool inter_missing = request.inter_gbps == 0 && query->nodes > 1;
     if (request.intra_gbps == 0 || request.latency_us == 0 || inter_missing) {
-        return error(Errc::kInvalid, "--model needs --intra GB/s, --latency us and, for several "
-                                     "nodes, --inter GB/s");
+        return error(Errc::kInvalid,
+                     "a model needs --intra GB/s, --latency us and, for several nodes, "
+                     "--inter GB/s");
     }
     const int on_node = query->ranks / query->nodes;
     if (query->ranks % query->nodes != 0) {
-        return error(Errc::kInvalid, "--model takes equal nodes: %d ranks on %d are not",
+        return error(Errc::kInvalid, "a model has equal nodes: %d ranks on %d are not",
                      query->ranks, query->nodes);
     }
     if (query->ranks > kMostRanks || on_node > kMostOnNode) {
         return error(Errc::kInvalid,
-                     "--model prices up to %d ranks, up to %d on a node: %d, %d on each, would "
+                     "a model has up to %d ranks, up to %d on a node: %d, %d on each, would "
                      "take too long",
                      kMostRanks, kMostOnNode, query->ranks, on_node);
     }

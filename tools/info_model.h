@@ -1,4 +1,4 @@
-// hetcoll_info --model: what the closed forms say of a cluster, without any machine.
+// hetcoll_info model: what the closed forms say of a cluster, without any machine.
 #pragma once
 
 #include "tools/info_call.h"
@@ -6,11 +6,10 @@
 namespace hetcoll {
 
 struct ModelRequest {
-    bool wanted = false;
     double intra_gbps = 0, inter_gbps = 0, latency_us = 0; // 0: missing
 };
 
-void add_model_options(CommandLine &line, ModelRequest &request);
+void add_model_options(CommandLine &line, ModelRequest &request, CallRequest &call);
 
 // What to print on stdout.
 // An error: the options lack something, or contradict each other.

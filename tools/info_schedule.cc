@@ -53,27 +53,28 @@ std::string title_of(const ScheduleRequest &request, const CallRequest &call, co
 
 } // namespace
 
-void add_schedule_options(CommandLine &line, ScheduleRequest &request)
+void add_schedule_options(CommandLine &line, ScheduleRequest &request, CallRequest &call)
 {
-    line.add_option("--schedule", request.name,
-                    "the steps of an algorithm for --ranks, and the proof that they add up; for "
-                    "another --collective: pipeline, direct, binomial or trees")
-        .type_name("ALGORITHM")
-        .excludes("--explain")
-        .excludes("--model")
-        .excludes("--fingerprint");
-    line.add_option("--rank", request.rank, "with --schedule: the steps of this rank only")
-        .needs("--schedule")
+    line.add_option("ALGORITHM", request.name,
+                    "hetcoll's, such as ring; for another --collective pipeline, direct, binomial "
+                    "or trees")
+        .required()
+        .type_name("");
+    line.add_option("--rank", request.rank, "the steps of this rank only")
         .check(whole_number(0, kMostParticipants))
         .type_name("R");
-    line.add_option("--root", request.root, "with --schedule: of bcast and reduce (0)")
-        .needs("--schedule")
+    line.add_option("--root", request.root, "of bcast and reduce (0)")
         .check(whole_number(0, kMostParticipants))
         .type_name("R");
+    add_call_options(line, call, {"allreduce", "bcast", "reduce", "allgather", "reduce_scatter"});
 }
 
-Status check_schedule(const ScheduleRequest &request, const CallRequest &call)
+Status check_schedule(const CommandLine &line, const ScheduleRequest &request,
+                      const CallRequest &call)
 {
+    if (Status status = check_collective(line, call); !status.ok()) {
+        return status;
+    }
     Result<Query> query = parse_call(call);
     if (!query.ok()) {
         return query.take_status();
@@ -83,7 +84,7 @@ Status check_schedule(const ScheduleRequest &request, const CallRequest &call)
                      query->ranks, kMostRanks);
     }
     if (call.bytes.size() > 1) {
-        return error(Errc::kInvalid, "--schedule is for one size of the vector, --bytes has %zu",
+        return error(Errc::kInvalid, "a schedule is for one size of the vector, --bytes has %zu",
                      call.bytes.size());
     }
     if (request.root >= query->ranks) {

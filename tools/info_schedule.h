@@ -1,4 +1,4 @@
-// hetcoll_info --schedule: the steps of an algorithm's ranks, and the proof that they add up.
+// hetcoll_info schedule: the steps of an algorithm's ranks, and the proof that they add up.
 #pragma once
 
 #include "tools/all_schedules.h"
@@ -6,12 +6,12 @@
 namespace hetcoll {
 
 struct ScheduleRequest {
-    std::string name; // of an algorithm; empty: not wanted
+    std::string name; // of an algorithm
     int rank = -1;    // whose steps; -1: everybody's
     int root = 0;
 };
 
-void add_schedule_options(CommandLine &line, ScheduleRequest &request);
+void add_schedule_options(CommandLine &line, ScheduleRequest &request, CallRequest &call);
 
 struct Proved {
     std::string text; // to print on stdout; its last line says how the proof went
@@ -22,7 +22,8 @@ struct Proved {
 
 // `topology` is each node's; null: nothing is known of the links.
 // An error: the options lack something, or contradict each other.
-[[nodiscard]] Status check_schedule(const ScheduleRequest &request, const CallRequest &call);
+[[nodiscard]] Status check_schedule(const CommandLine &line, const ScheduleRequest &request,
+                                    const CallRequest &call);
 // Requires that check_schedule() is ok.
 [[nodiscard]] Result<Proved> show_schedule(const ScheduleRequest &request, const CallRequest &call,
                                            const Topology *topology);

@@ -2,6 +2,7 @@
 
 #include "base/installed.h"
 #include "device/driver.h"
+#include "measure/command_line.h"
 #include "measure/json_document.h"
 #include "tools/report_parts.h"
 #include "topology/file.h"
@@ -10,8 +11,6 @@
 #include "topology_probe/hwloc_xml.h"
 #include "topology_probe/measure.h"
 #include "topology_probe/probe.h"
-
-#include "measure/command_line.h"
 
 #include <cstdio>
 #include <utility>
@@ -93,26 +92,40 @@ std::string print_without_gpus(const Topology &topology)
 
 } // namespace
 
+void add_machine_option(CommandLine &line, TopologyRequest &request)
+{
+    line.add_option("--topology", request.name,
+                    "the links of this machine, or of FILE as hetcoll_info topology has it")
+        .type_name("[FILE]")
+        .value_optional();
+}
+
 void add_topology_options(CommandLine &line, TopologyRequest &request)
 {
-    line.add_option(
-            "--topology", request.name,
-            "show the links of this machine, or of FILE: a path, or the name of a shipped file "
-            "such as dgx1v; hwloc's XML too. FILE:0,3-5 takes only these GPUs")
-        .type_name("[FILE[:GPUS]]")
-        .value_optional();
+    line.add_option("FILE", request.name,
+                    "a path, the name of a shipped file such as dgx1v, or hwloc's XML; FILE:0,3-5 "
+                    "takes only these GPUs; without it: this machine")
+        .type_name("");
     line.add_flag("--measure", request.measure,
-                  "with --topology without FILE: show rates measured by copies, not list speeds")
-        .needs("--topology");
-    line.add_flag("--dot", request.dot, "with --topology: print a graph for Graphviz")
-        .needs("--topology");
-    line.add_flag("--svg", request.svg, "with --topology: print a picture")
-        .needs("--topology")
-        .excludes("--dot");
-    line.add_flag("--write", request.write, "with --topology: print a topology file")
-        .needs("--topology")
+                  "without FILE: rates measured by copies, not list speeds");
+    line.add_flag("--dot", request.dot, "print a graph for Graphviz");
+    line.add_flag("--svg", request.svg, "print a picture").excludes("--dot");
+    line.add_flag("--write", request.write, "print a topology file")
         .excludes("--dot")
         .excludes("--svg");
+}
+
+Status check_topology(const TopologyRequest &request)
+{
+    if (request.measure && !request.name.empty()) {
+        return error(Errc::kInvalid, "--measure is for this machine, not for '%s': leave one out",
+                     request.name.c_str());
+    }
+    if (request.json && (request.dot || request.svg || request.write)) {
+        return error(Errc::kInvalid,
+                     "--json prints something else than --dot, --svg and --write: leave one out");
+    }
+    return {};
 }
 
 Result<Topology> load_topology(const TopologyRequest &request)

@@ -1,12 +1,12 @@
 #include "tools/info_trace.h"
 
+#include "measure/command_line.h"
 #include "measure/json_document.h"
+#include "measure/named_files.h"
 #include "measure/output_file.h"
 #include "tools/perfetto.h"
 #include "tools/report_parts.h"
 #include "tools/trace_calls.h"
-
-#include "measure/command_line.h"
 
 #include <algorithm>
 #include <bit>
@@ -99,16 +99,35 @@ std::string print_totals(const Totals &totals)
 
 } // namespace
 
+void add_files_option(CommandLine &line, const std::string &name, TraceRequest &request)
+{
+    const Option files = line.add_option(name, request.files, "what coll_hetcoll_trace has written")
+                             .type_name(name == "FILE" ? "" : "FILE...");
+    if (name == "FILE") {
+        files.required();
+    }
+}
+
 void add_trace_options(CommandLine &line, TraceRequest &request)
 {
-    line.add_option("--trace", request.files,
-                    "show where the time went, from files that coll_hetcoll_trace has written")
-        .type_name("FILE...");
+    add_files_option(line, "FILE", request);
     line.add_option("--perfetto", request.perfetto,
-                    "with --trace: write the calls as a time line for ui.perfetto.dev to FILE; "
-                    "- is stdout")
-        .needs("--trace")
+                    "write the calls as a time line for ui.perfetto.dev to FILE; - is stdout")
         .type_name("FILE");
+}
+
+Status check_trace(const CommandLine &line, const std::string &name)
+{
+    const std::string twice = find_twice(line, name);
+    if (!twice.empty()) {
+        return error(Errc::kInvalid,
+                     "%s is there twice, and its calls would count twice: once is enough",
+                     twice.c_str());
+    }
+    return line.is_given("--perfetto") && line.is_given("--json")
+               ? error(Errc::kInvalid,
+                       "--json prints something else than --perfetto: leave one out")
+               : Status();
 }
 
 Result<std::string> show_trace(const TraceRequest &request)

@@ -57,7 +57,8 @@ for program in "$prefix"/bin/*; do
         ! grep -qE '^  .*(Needs:|Excludes:|INT in \[)' "$work/out"
     verdict $? "and its help fits a terminal"
     if [ -n "$(configured HELP2MAN)" ]; then
-        options=$("$program" --help | sed -n 's/^  \(-h,\)*\(--[a-z-]*\).*/\2/p')
+        [ "$name" = hetcoll_info ] && all=--help-all || all=--help # the subcommands' too
+        options=$("$program" $all | sed -n 's/^  \(-h,\)*\(--[a-z-]*\).*/\2/p')
         page=$(sed 's/\\-/-/g; s/\\f[BIR]//g' "$prefix/share/man/man1/$name.1" 2>"$work/out")
         for option in $options; do
             grep -q -- "$option" <<<"$page" || echo "$option is missing" >>"$work/out"
@@ -111,6 +112,9 @@ verdict $? 'there is completion for each program'
 [ "$(complete_line 'hetcoll_info --sv')" = --svg ] && [ "$(complete_line 'hetcoll_info --collective bc')" = bcast ] &&
     [ "$(complete_line 'hetcoll_info --topology dgx2')" = dgx2 ] && [ "$(complete_line 'hetcoll_info --op ')" = 'sum other' ]
 verdict $? 'of options, of words that they take, and of machines'
+[ "$(complete_line 'hetcoll_info expl')" = explain ] && [ "$(complete_line 'hetcoll_info schedule --ra')" = '--rank --ranks --ranks-per-node --ranks-per-gpu --rack-nodes --rack-gbps' ] &&
+    [ "$(complete_line 'hetcoll_info topology dgx2')" = dgx2 ] && [ "$(complete_line 'hetcoll_info topology --ra')" = '' ]
+verdict $? 'of subcommands and their own options'
 
 if [ -n "$(configured systemdsystemunitdir)" ] && [ -e "$prefix/bin/hetcoll_aggregator" ]; then
     unit=$prefix/lib/systemd/system/hetcoll_aggregator.service

@@ -71,7 +71,7 @@ if WITH_CUDA
 if HAVE_BENCH_HEADERS
 bin_PROGRAMS += hetcoll_info
 man_pages += share/hetcoll_info.1
-TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
+TESTS += tools/hetcoll_info_test.sh tools/hetcoll_info_subcommands_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/report_test.sh
 if WITH_OMPI
 TESTS += tools/hetcoll_info_doctor_test.sh
@@ -113,7 +113,7 @@ man_pages += share/hetcoll_tune.1
 TESTS += tools/hetcoll_tune_test.sh tools/install_test.sh
 # Near the end of make install: whether jobs will find the component. Never a failure.
 try_component = \
-	test -n "$(DESTDIR)" || $(TIMEOUT) -k 5 90 ./hetcoll_info --doctor component --component "$(componentdir)" \
+	test -n "$(DESTDIR)" || $(TIMEOUT) -k 5 90 ./hetcoll_info doctor component --component "$(componentdir)" \
 		--mpirun "$(MPIRUN)" || :
 if TUNE_AT_INSTALL
 # The end of make install: a line that says what happened, and never a failure.
@@ -193,7 +193,7 @@ EXTRA_DIST += tools/hetcoll_tune_test.sh tools/hetcoll_tune_test.json tools/inst
 	tools/hetcoll_tune_test.dgx.measurements
 EXTRA_DIST += tools/hetcoll_place_test.sh examples/placement
 EXTRA_DIST += tools/hetcoll_sim_test.sh
-EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_calls_test.sh \
+EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_subcommands_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/hetcoll_info_doctor_test.sh \
 	tools/perfetto_check.py \
 	tools/report_test.sh tools/report_test.js

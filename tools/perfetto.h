@@ -1,4 +1,4 @@
-// hetcoll_info --trace FILES --perfetto OUT: a job's calls as a time line for ui.perfetto.dev, in
+// hetcoll_info trace FILES --perfetto OUT: a job's calls as a time line for ui.perfetto.dev, in
 // the Trace Event Format (JSON), which Chrome's about:tracing shows too.
 #pragma once
 

@@ -1,4 +1,4 @@
-// hetcoll_info --html, hetcoll_tune --html: one page about a machine, its tuning table and a job,
+// hetcoll_info page, hetcoll_tune --html: one page about a machine, its tuning table and a job,
 // for people who look. It is one file, which takes nothing from a network: data, script and style
 // are in it (tools/report/).
 #pragma once

@@ -1,5 +1,5 @@
 #!/bin/bash
-# hetcoll_info --html: the page is one file, says what --explain says, and works in a browser, if there is one.
+# hetcoll_info page: the page is one file, says what --explain says, and works in a browser, if there is one.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 skipped=0
@@ -40,8 +40,8 @@ printf 'hetcoll topology 1\ngpu </script><b> -\n' >"$work/evil"
 says 1 'evil:2' --html "$page.evil" --topology "$work/evil"
 says 1 'cannot be written (Is a directory)' --html "$work" $machine
 says 1 'cannot be read (Is a directory)' --html "$page.none" --measurements "$work" $machine
-says 2 'requires --html' --measurements "$work/x" --topology "$machines/pcie8.topology"
-says 2 '--table goes with --explain or --html' --topology --table x
+says 2 '--measurements is for hetcoll_info page' --measurements "$work/x" --topology "$machines/pcie8.topology"
+says 2 '--table is for hetcoll_info explain and page' --topology --table x
 CUDA_VISIBLE_DEVICES='' says 0 "wrote $page.none" --html "$page.none"
 
 # What the page answers is what --explain says, and the page works: typing and pointing, without an error.
@@ -91,7 +91,7 @@ else
     answers $machine <"$work/calls" >"$work/wanted"
     visit "$page" "$work/calls" >"$work/seen"
     sed '/^checks$/,$d' "$work/seen" | diff "$work/wanted" - >"$work/out"
-    verdict $? "$(wc -l <"$work/calls") calls typed into the page are answered as hetcoll_info --explain does"
+    verdict $? "$(wc -l <"$work/calls") calls typed into the page are answered as hetcoll_info explain does"
     sed '1,/^checks$/d' "$work/seen"
     [ "$(grep -c '^ok ' "$work/seen")" -ge 15 ] || { verdict 1 'the browser has gone through the page'; tail -n 5 "$work/browser.log"; }
     passed=$((passed + $(grep -c '^ok ' "$work/seen")))

@@ -56,7 +56,7 @@ Status check(const SimOptions &options)
         if (name != "auto" && name != "all" && name != kInNetworkName && !find_algorithm(name)) {
             return error(
                 Errc::kInvalid,
-                "--algorithm '%s' is not one of hetcoll's: hetcoll_info --explain lists them",
+                "--algorithm '%s' is not one of hetcoll's: hetcoll_info explain lists them",
                 name.c_str());
         }
     }

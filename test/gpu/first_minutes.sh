@@ -116,9 +116,9 @@ tools()
 {
     local status=0
     needs ./hetcoll_info
-    ./hetcoll_info --doctor gpus || status=$? # says what is wrong here, which is no failure
+    ./hetcoll_info doctor gpus || status=$? # says what is wrong here, which is no failure
     echo "# doctor      exit status $status"
-    ./hetcoll_info --topology && ./hetcoll_info --topology --measure
+    ./hetcoll_info topology && ./hetcoll_info topology --measure
 }
 
 tune()

@@ -1,4 +1,4 @@
-// hetcoll_info --live reads what others have written.
+// hetcoll_info live reads what others have written.
 #include "tools/live_pages.h"
 
 #include "engine/meeting/control_page.h"

@@ -7,7 +7,7 @@ const elementBytes = {
     uint64: 8, complex: 8,
 };
 const otherOps = new Set(["other", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor"]);
-const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "allreduce", "call", "each"]);
+const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "allreduce", "call", "each", "hetcoll_info", "explain"]);
 const units = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
 
 function parseBytes(word) {
@@ -66,7 +66,7 @@ function parseCall(text) {
             call.op = word === "sum" ? "sum" : "other";
         } else if (parseBytes(word) !== null) {
             call.bytes = parseBytes(word);
-        } else if (!fillers.has(word) && word !== "--explain") {
+        } else if (!fillers.has(word)) {
             throw new CallError(`'${words[i]}' is unknown: write a call such as 4M float sum on 8 ranks of 2 nodes`);
         }
     }
@@ -87,7 +87,7 @@ const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replac
 function commandOf(call) {
     const { topology, table: by } = data;
     return (
-        `hetcoll_info --explain --bytes ${printBytes(call.bytes)} --ranks ${call.ranks}` +
+        `hetcoll_info explain --bytes ${printBytes(call.bytes)} --ranks ${call.ranks}` +
         (call.nodes > 1 ? ` --nodes ${call.nodes}` : "") +
         (call.op === "sum" ? "" : " --op other") +
         (call.element === 4 ? "" : ` --element ${call.element}`) +
