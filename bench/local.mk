@@ -9,7 +9,6 @@ hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
 	bench/collective.h bench/collective.cc \
 	bench/fusion.h bench/fusion.cc \
-	measure/json_document.h \
 	bench/options.h bench/options.cc \
 	bench/report.h bench/report.cc \
 	bench/resnet50.h \

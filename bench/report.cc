@@ -2,8 +2,6 @@
 
 #include "measure/json_document.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 
 namespace hetcoll {
@@ -31,9 +29,9 @@ double ratio(const Measured &measured)
     return measured.host_copy->time.median_us / measured.call.time.median_us;
 }
 
-nlohmann::ordered_json to_json(const TimedCall &timed, const Row &row)
+Json to_json(const TimedCall &timed, const Row &row)
 {
-    nlohmann::ordered_json json = {
+    Json json = {
         {"min_us", timed.time.min_us},
         {"median_us", timed.time.median_us},
         {"p90_us", timed.time.p90_us},
@@ -130,13 +128,13 @@ void print_row(const TableStyle &style, const Row &row)
 
 std::string print_json(const Facts &facts, const TableStyle &style, const std::vector<Row> &rows)
 {
-    nlohmann::ordered_json json = json_document("hetcoll_bench");
+    Json json = json_document("hetcoll_bench");
     for (const auto &[key, value] : facts) {
         json[key] = value;
     }
-    json["results"] = nlohmann::ordered_json::array();
+    json["results"] = Json::array();
     for (const Row &row : rows) {
-        nlohmann::ordered_json result = to_json(row.measured.call, row);
+        Json result = to_json(row.measured.call, row);
         if (!row.section.empty()) {
             result["section"] = row.section;
         }

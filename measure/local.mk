@@ -24,6 +24,7 @@ noinst_LTLIBRARIES += libhetcoll_command_line.la
 endif
 libhetcoll_command_line_la_SOURCES = \
 	measure/command_line.h measure/command_line.cc \
+	measure/json_document.h measure/json_document.cc \
 	measure/named_files.h measure/named_files.cc \
 	measure/output_file.h measure/output_file.cc \
 	measure/own_path.h measure/own_path.cc \

@@ -131,8 +131,8 @@ std::string print(const std::vector<Finding> &findings, std::size_t wrong)
 
 std::string print_json(const std::vector<Finding> &findings, std::size_t wrong)
 {
-    nlohmann::ordered_json json = json_document("hetcoll_info");
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Json json = json_document("hetcoll_info");
+    Json list = Json::array();
     for (const Finding &finding : findings) {
         list.push_back({{"check", finding.check},
                         {"mark", mark_name(finding.mark)},

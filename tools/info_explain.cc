@@ -174,8 +174,6 @@ std::string print_cpu_path(const Choice &choice, const Query &query, const Table
                       : "two copies, as it is above both limits of the processor");
 }
 
-using Json = nlohmann::ordered_json;
-
 Json links_json(const NodesView &view)
 {
     const Links &links = view.links;

@@ -5,8 +5,6 @@
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 
-#include <nlohmann/json.hpp>
-
 #include <unistd.h>
 
 namespace hetcoll {
@@ -75,13 +73,13 @@ std::string print(const LivePage &page, const std::string &host)
     return text;
 }
 
-nlohmann::ordered_json json_of(const LiveRank &rank)
+Json json_of(const LiveRank &rank)
 {
-    nlohmann::ordered_json json{{"rank", rank.rank},
-                                {"pid", rank.process.pid},
-                                {"state", state_name(rank.state)},
-                                {"meeting", rank.meeting},
-                                {"call", rank.call_number}};
+    Json json{{"rank", rank.rank},
+              {"pid", rank.process.pid},
+              {"state", state_name(rank.state)},
+              {"meeting", rank.meeting},
+              {"call", rank.call_number}};
     if (rank.looked_s_ago) {
         json["looked_s"] = *rank.looked_s_ago;
     }
@@ -97,17 +95,14 @@ nlohmann::ordered_json json_of(const LiveRank &rank)
 
 std::string print_json(const LivePage &page, const std::string &host)
 {
-    nlohmann::ordered_json json{{"schema", kJsonSchema},
-                                {"host", host},
-                                {"communicator", page.comm_id},
-                                {"ranks", page.ranks},
-                                {"meeting", page.last_meeting()},
-                                {"missing", ranks_behind(page)},
-                                {"here", nlohmann::ordered_json::array()}};
+    Json json{{"schema", kJsonSchema},          {"host", host},
+              {"communicator", page.comm_id},   {"ranks", page.ranks},
+              {"meeting", page.last_meeting()}, {"missing", ranks_behind(page)},
+              {"here", Json::array()}};
     for (const LiveRank &rank : page.here) {
         json["here"].push_back(json_of(rank));
     }
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    return json.line() + "\n";
 }
 
 } // namespace

@@ -9,7 +9,6 @@ noinst_LTLIBRARIES += libhetcoll_place.la
 libhetcoll_place_la_SOURCES = \
 	tools/place_allocation.h tools/place_allocation.cc \
 	tools/place_file.h tools/place_file.cc \
-	measure/json_document.h \
 	tools/place_json.h tools/place_json.cc \
 	tools/place_print.h tools/place_print.cc
 hetcoll_place_SOURCES = tools/hetcoll_place.cc
@@ -33,7 +32,7 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_schedule.h tools/info_schedule.cc \
 	tools/job_table.h tools/job_table.cc \
 	tools/kernel_code.h tools/kernel_code.cc \
-	tools/live_pages.h tools/live_pages.cc measure/json_document.h \
+	tools/live_pages.h tools/live_pages.cc \
 	tools/ompi_info.h tools/ompi_info.cc \
 	tools/perfetto.h tools/perfetto.cc \
 	tools/report.h tools/report.cc tools/report_parts.h \
@@ -153,7 +152,6 @@ TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \
 	measure/host.h measure/host.cc \
-	measure/json_document.h \
 	tools/adapters_option.h tools/adapters_option.cc \
 	tools/hetcoll_sim.cc \
 	tools/job_table.h tools/job_table.cc \

@@ -1,8 +1,7 @@
 #include "tools/perfetto.h"
 
+#include "measure/json_document.h"
 #include "tools/info_call.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +12,6 @@
 
 namespace hetcoll {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kClockS = 1e-6; // the starts of calls are whole microseconds
 
@@ -89,7 +86,7 @@ public:
     }
 
 private:
-    void add(const Json &event) { text_ += (text_.empty() ? "" : ",\n") + event.dump(); }
+    void add(const Json &event) { text_ += (text_.empty() ? "" : ",\n") + event.line(); }
 
     double first_s_;
     std::string text_;

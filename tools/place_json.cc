@@ -8,8 +8,6 @@
 namespace hetcoll {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json worth_of(const char *name, const PlaceAllocation &allocation)
 {
     const std::vector<double> speeds = allocation.speeds();

@@ -32,7 +32,7 @@ constexpr std::string_view kScripts[] = {
 std::string in_script(const Json &json)
 {
     std::string safe;
-    for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    for (const char c : json.line()) {
         if (c == '<') {
             safe += "\\u003c";
         } else {

@@ -184,11 +184,15 @@ Json report_job(const TraceJob &job)
             }
         }
     }
+    Json staged_calls = Json::object();
+    for (const auto &[why, calls] : staged) {
+        staged_calls[why] = calls;
+    }
     return {{"calls", job.calls},
             {"ranks", job.processes.size()},
             {"s", job.last_s - job.first_s},
             {"failed", failed},
-            {"staged", staged},
+            {"staged", staged_calls},
             {"gatherings", gatherings.size()},
             {"by_algorithm", by_name(job, [](const TraceCall &call) { return call.algorithm; })},
             {"by_path", by_name(job, [](const TraceCall &call) { return call.path; })},

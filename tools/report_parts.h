@@ -3,19 +3,16 @@
 #pragma once
 
 #include "base/status.h"
+#include "measure/json_document.h"
 #include "tools/trace_calls.h"
 #include "topology/topology.h"
 #include "tuning/measurements.h"
 #include "tuning/table.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cstddef>
 #include <vector>
 
 namespace hetcoll {
-
-using Json = nlohmann::ordered_json;
 
 // Links between GPUs, and to NICs: words of nvidia-smi topo -m, and rates in GB/s.
 [[nodiscard]] Json report_machine(const Topology &topology);

@@ -50,7 +50,7 @@ public:
                 row.push_back(cell.us > 0 && !same ? cell_json(cell) : Json());
             }
             while (!row.empty() && row.back().is_null()) {
-                row.erase(row.size() - 1);
+                row.pop_back();
             }
             sizes.push_back(std::move(row));
         }
@@ -173,20 +173,21 @@ Json report_algorithms(std::size_t small_limit)
     }
     const AlgorithmSet schedules =
         algorithms_where([](const AlgorithmRow &row) { return row.is_schedule(); });
-    return {{"names", names},
-            {"schedules", schedules},
-            {"leftFold", kReproducibleAlgorithms},
-            {"whenAsked", kWhenAskedAlgorithms},
-            {"host", static_cast<int>(*find_algorithm("host"))},
-            {"hierarchical", static_cast<int>(*find_algorithm("hierarchical"))},
-            {"ring", static_cast<int>(*find_algorithm("ring"))},
-            {"tree", static_cast<int>(*find_algorithm("tree"))},
-            {"sideParts", kSideParts},
-            {"sizes", PriceTable::kBytes},
-            {"leastRise", PriceTable::kLeastRise},
-            {"smallLimit", small_limit},
-            {"middleLimit", most_host_bytes(small_limit)},
-            {"mostChannels", kMostPricedChannels}};
+    return {
+        {"names", names},
+        {"schedules", schedules},
+        {"leftFold", kReproducibleAlgorithms},
+        {"whenAsked", kWhenAskedAlgorithms},
+        {"host", static_cast<int>(*find_algorithm("host"))},
+        {"hierarchical", static_cast<int>(*find_algorithm("hierarchical"))},
+        {"ring", static_cast<int>(*find_algorithm("ring"))},
+        {"tree", static_cast<int>(*find_algorithm("tree"))},
+        {"sideParts", kSideParts},
+        {"sizes", std::vector<std::size_t>(PriceTable::kBytes.begin(), PriceTable::kBytes.end())},
+        {"leastRise", PriceTable::kLeastRise},
+        {"smallLimit", small_limit},
+        {"middleLimit", most_host_bytes(small_limit)},
+        {"mostChannels", kMostPricedChannels}};
 }
 
 Json report_table(const Table &table)

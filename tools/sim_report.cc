@@ -3,8 +3,6 @@
 #include "measure/json_document.h"
 #include "plan/describe.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 
 namespace hetcoll {
@@ -57,13 +55,13 @@ void print_sim_row(std::FILE *to, const SimRow &row)
 
 std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows)
 {
-    nlohmann::ordered_json json = json_document("hetcoll_sim");
+    Json json = json_document("hetcoll_sim");
     for (const auto &[key, value] : facts) {
         json[key] = value;
     }
-    json["results"] = nlohmann::ordered_json::array();
+    json["results"] = Json::array();
     for (const SimRow &row : rows) {
-        nlohmann::ordered_json result = {
+        Json result = {
             {"min_us", row.us},
             {"median_us", row.us},
             {"p90_us", row.us},
