@@ -1,6 +1,6 @@
 #include "tools/trace_calls.h"
 
-#include <nlohmann/json.hpp>
+#include "tuning/json_reader.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,47 +21,58 @@ std::string quoted(const char *name, const char *rest) { return "'" + std::strin
 // Empty, or what is wrong with the line.
 std::string parse_line(const std::string &line, TraceCall &call)
 {
-    using Json = nlohmann::json;
-    const auto json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) {
+    using Kind = JsonNode::Kind;
+    JsonNode json;
+    JsonError ignored;
+    if (!read_json(line, &json, &ignored) || json.kind != Kind::kObject) {
         return "it is not a JSON object";
     }
-    const auto find = [&json](const char *name, auto is) -> const Json * {
-        const auto found = json.find(name);
-        return found != json.end() && ((*found).*is)() ? &*found : nullptr;
+    const auto find = [&json](const char *name) -> const JsonNode * {
+        const auto key = std::find(json.keys.begin(), json.keys.end(), name);
+        return key == json.keys.end() ? nullptr : &json.items[key - json.keys.begin()];
+    };
+    const auto find_count = [&find](const char *name) -> const JsonNode * {
+        const JsonNode *const found = find(name);
+        const bool is_count =
+            found != nullptr && found->kind == Kind::kInteger && found->integer >= 0;
+        return is_count ? found : nullptr;
+    };
+    const auto find_word = [&find](const char *name) -> const JsonNode * {
+        const JsonNode *const found = find(name);
+        return found != nullptr && found->kind == Kind::kString ? found : nullptr;
     };
     const std::pair<const char *, std::uint64_t *> counts[] = {
         {"rank", &call.rank}, {"bytes", &call.bytes}, {"ns", &call.ns}};
     for (const auto &[name, value] : counts) {
-        const Json *const found = find(name, &Json::is_number_unsigned);
+        const JsonNode *const found = find_count(name);
         if (found == nullptr) {
             return quoted(name, "' is not a count");
         }
-        *value = *found;
+        *value = static_cast<std::uint64_t>(found->integer);
     }
     const std::pair<const char *, std::string *> words[] = {{"call", &call.call},
                                                             {"memory", &call.memory},
                                                             {"algorithm", &call.algorithm},
                                                             {"path", &call.path}};
     for (const auto &[name, value] : words) {
-        const Json *const found = find(name, &Json::is_string);
+        const JsonNode *const found = find_word(name);
         if (found == nullptr) {
             return quoted(name, "' is not a word");
         }
-        *value = *found;
+        *value = found->string;
     }
-    const Json *const time = find("time", &Json::is_number);
-    if (time == nullptr) {
+    const JsonNode *const time = find("time");
+    if (time == nullptr || (time->kind != Kind::kInteger && time->kind != Kind::kReal)) {
         return "'time' is not a number";
     }
-    call.start_s = *time;
+    call.start_s = time->real;
     const auto add_count = [&](const char *name, std::uint64_t &value) {
-        const Json *const found = find(name, &Json::is_number_unsigned);
-        value = found != nullptr ? found->get<std::uint64_t>() : 0;
+        const JsonNode *const found = find_count(name);
+        value = found != nullptr ? static_cast<std::uint64_t>(found->integer) : 0;
     };
     const auto add_word = [&](const char *name, std::string &value) {
-        const Json *const found = find(name, &Json::is_string);
-        value = found != nullptr ? found->get<std::string>() : std::string();
+        const JsonNode *const found = find_word(name);
+        value = found != nullptr ? found->string : std::string();
     };
     add_count("comm", call.comm);
     add_count("ranks", call.ranks);
@@ -70,7 +81,7 @@ std::string parse_line(const std::string &line, TraceCall &call)
     add_word("kind", call.kind);
     add_word("tag", call.tag);
     add_word("staged", call.staged);
-    call.failed = json.contains("failed");
+    call.failed = find("failed") != nullptr;
     return {};
 }
 
