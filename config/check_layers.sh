@@ -112,6 +112,11 @@ verdict "everything but $component" "no internal header of Open MPI" "${wrong:+ 
 wrong=$(grep -rlE '^ *# *include *[<"]mpi(-ext)?\.h[>"]' $core engine sim emulated_gpu emulated_kernels | tr '\n' ' ')
 verdict "the core, sim and the emulated GPU" "no mpi.h" "${wrong:+ $wrong}"
 
+# Headers that take seconds to compile have one source file each, which the others have a narrow header of.
+behind="measure/command_line.cc measure/json_document.cc tuning/json_reader.cc"
+wrong=$(grep -rlE '^ *# *include *<(CLI|nlohmann)/' $named | grep -vxF "$(echo "$behind" | tr ' ' '\n')" | tr '\n' ' ')
+verdict "everything but $behind" "no header of CLI11 and nlohmann-json" "${wrong:+ $wrong}"
+
 # Inside Open MPI's source tree another Makefile builds the core.
 wrong=
 for folder in $core engine; do
