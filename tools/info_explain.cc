@@ -205,7 +205,8 @@ Json call_json(const Query &query)
 
 Json choice_json(const Choice &choice, const Query &query, const JobTable &table)
 {
-    Json json = static_cast<const Way &>(choice);
+    Json json;
+    to_json(json, choice);
     json["source"] = choice.source == ChoiceSource::kForced  ? "forced"
                      : choice.source == ChoiceSource::kTable ? "table"
                                                              : "price";

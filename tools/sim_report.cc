@@ -84,10 +84,9 @@ std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &row
         if (row.predicted_us) {
             result["model_us"] = *row.predicted_us;
         }
-        nlohmann::ordered_json way = row.way;
-        way.erase("algorithm");
-        way.erase("chunk_bytes");
-        result.update(way);
+        to_json(result, row.way);
+        result["algorithm"] = row.algorithm; // of switches that reduce, too
+        result["chunk_bytes"] = row.way.chunk_bytes;
         json["results"].push_back(result);
     }
     return json_text(json);
