@@ -19,6 +19,7 @@ hetcoll_sources += \
 	engine/communicator/adapters.cc engine/communicator/adapters.h \
 	engine/communicator/aggregation.cc engine/communicator/aggregation.h \
 	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
+	engine/communicator/carrier.h \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/communicator.cc \
 	engine/communicator/communicator.h engine/communicator/executor.cc engine/communicator/executor.h \
 	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \

@@ -48,6 +48,10 @@ class Bounce {
 public:
     virtual ~Bounce() = default;
 
+    // Where it has a context: that is current until leave().
+    virtual Status enter() { return {}; }
+    virtual void leave() noexcept {}
+
     // Before an operation: cuts the memory of each direction into `slots`, at most kMaxBounceSlots,
     // and makes room for `lanes`. Allocates only if there were never as many before.
     virtual Status divide(int slots, int lanes) = 0;

@@ -53,8 +53,8 @@ public:
     // Makes the device's context current until leave(). Functions that need it call enter()
     // themselves. The owner calls leave() before it returns to the application or lets others run,
     // so polling costs one change of context, and waiting for messages none.
-    Status enter();
-    void leave() noexcept { scope_.reset(); }
+    Status enter() override;
+    void leave() noexcept override { scope_.reset(); }
 
     // One copy for the whole call (small and staged calls); one at a time, done when copy_done().
     Status start_copy(void *to, const void *from, std::size_t bytes);

@@ -26,12 +26,13 @@ bool Buffers::is_foreign() const noexcept
 
 void Call::rewind() noexcept
 {
+    executor = nullptr;
     flags = {};
     failure = {};
     ended.reset();
     cpu.rewind();
     buffers.input_copied = copying = kernel_runs = mapped = false;
-    executor_runs = by_adapters = closes_later = looked = false;
+    executor_runs = closes_later = looked = false;
 }
 
 bool Call::is_small() const noexcept
@@ -196,26 +197,17 @@ void Call::lose_device() noexcept
     if (device != nullptr) {
         device->finish();
     }
-    if (Adapters *const used = adapters()) {
-        used->abandon();
+    if (executor != nullptr) {
+        executor->abandon_carriers();
     }
     leave_context();
     lose(std::move(device));
 }
 
-// The call's bounce enters first: contexts are left in the order of a stack.
-Progress Call::step_executor()
-{
-    if (device != nullptr && adapters() != nullptr) {
-        static_cast<void>(device->enter()); // what it does then fails likewise
-    }
-    return comm.executor().step();
-}
-
 void Call::leave_context() noexcept
 {
-    if (Adapters *const used = adapters()) {
-        used->leave_context();
+    if (executor != nullptr) {
+        executor->leave();
     }
     if (device != nullptr) {
         device->leave();

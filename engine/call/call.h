@@ -103,11 +103,6 @@ struct Call {
     }
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
-    // Null: it uses none.
-    [[nodiscard]] Adapters *adapters() const noexcept
-    {
-        return by_adapters ? comm.peers().adapters() : nullptr;
-    }
     [[nodiscard]] Bounce &bounce() const noexcept
     {
         return host != nullptr ? static_cast<Bounce &>(*host) : *device;
@@ -169,7 +164,6 @@ struct Call {
     // A message may still arrive in its slots. But what this rank's GPU does with the application's
     // memory is over then.
     void lose_device() noexcept;
-    [[nodiscard]] Progress step_executor();
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
 
@@ -187,6 +181,7 @@ struct Call {
     std::optional<int> ended;
 
     std::unique_ptr<DeviceBounce> device;
+    Executor *executor = nullptr;  // of its schedule, to the end of the call
     bool uses_reserved = false;    // it is the one of queued calls
     GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
     std::unique_ptr<HostBounce> host;
@@ -196,7 +191,6 @@ struct Call {
     bool kernel_runs = false;
     bool mapped = false;        // peers' memory is read or written in this call
     bool executor_runs = false; // a schedule does
-    bool by_adapters = false;   // some of its steps go so
     bool looked = false;        // for memory that was freed
     bool closes_later = false;  // the ranks meet once more after the way that the call goes
     Meeting &meeting;           // the communicator's

@@ -122,8 +122,8 @@ bool Operation::step()
             return false;
         }
     }
-    if (Adapters *const used = call_.adapters()) {
-        used->progress();
+    if (call_.executor != nullptr) {
+        call_.executor->progress();
     }
     try {
         if (run()) {
@@ -210,7 +210,7 @@ bool Operation::leave()
         finish(leaves_);
         return true;
     }
-    const bool runs = call_.executor_runs && call_.step_executor() == Progress::kPending;
+    const bool runs = call_.executor_runs && call_.comm.executor().step() == Progress::kPending;
     const bool copies = !call_.poll_copy(), reduces = !call_.poll_kernel();
     if (runs || copies || reduces || !call_.comm.step_leave()) {
         call_.leave_context();

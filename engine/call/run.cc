@@ -5,6 +5,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 
 namespace hetcoll {
 namespace {
@@ -78,11 +79,10 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
             peers = comm.mapped().peers(built.local_steps);
         }
     }
-    call.by_adapters = choice.adapter_parts > 0;
-    const Adapters *const adapters = call.adapters();
-    comm.executor().start(built.schedule, comm.p2p(), call.args->tag, call.bounce(), vectors,
-                          choice.chunk_bytes, !call.failure.ok(), peers,
-                          adapters != nullptr ? adapters->carrier() : Carrier{});
+    call.executor = &comm.executor();
+    call.executor->start(built.schedule, comm.p2p(), call.args->tag, call.bounce(), vectors,
+                         choice.chunk_bytes, !call.failure.ok(), peers,
+                         comm.peers().carrier_of(choice));
 }
 
 } // namespace
@@ -121,17 +121,17 @@ bool step_run(Call &call)
     if (!call.executor_runs) {
         return call.poll_kernel();
     }
-    switch (call.step_executor()) {
+    Executor &executor = call.comm.executor();
+    switch (executor.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed:
-        if (call.adapters() != nullptr && call.adapters()->problem() != nullptr) {
-            log(call.process().log(), 0, "hetcoll: %s fails: a message by adapters: %s",
-                call.mpi_name(), call.adapters()->problem());
+        if (const std::string problem = executor.problem(); !problem.empty()) {
+            log(call.process().log(), 0, "hetcoll: %s fails: %s", call.mpi_name(), problem.c_str());
         }
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
         lose(std::move(call.host));
-        call.end(call.comm.executor().code());
+        call.end(executor.code());
         return false;
     case Progress::kDone: return true;
     }

@@ -19,23 +19,23 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
     if (!messages.ok()) {
         return messages.take_status();
     }
-    auto bounce = process.store().make_for_adapters(device);
-    if (!bounce.ok()) {
-        return bounce.take_status();
+    auto made = process.store().make_for_adapters(device);
+    if (!made.ok()) {
+        return made.take_status();
     }
-    const auto *const slot = static_cast<const std::byte *>((*bounce)->landing(0));
-    if (Status known = (*messages)->check({slot, (*bounce)->slot_bytes()}); !known.ok()) {
-        process.store().give_back(std::move(*bounce));
+    const auto *const slot = static_cast<const std::byte *>((*made)->landing(0));
+    if (Status known = (*messages)->check({slot, (*made)->slot_bytes()}); !known.ok()) {
+        process.store().give_back(std::move(*made));
         return known;
     }
     return std::unique_ptr<Adapters>(
-        new Adapters(process.store(), device, std::move(*bounce), std::move(*messages)));
+        new Adapters(process.store(), device, std::move(*made), std::move(*messages)));
 }
 
 Adapters::Adapters(Store &store, std::shared_ptr<Device> device,
-                   std::unique_ptr<DeviceBounce> bounce, std::unique_ptr<AdapterMessages> messages)
-    : store_(store), device_(std::move(device)), bounce_(std::move(bounce)),
-      messages_(std::move(messages))
+                   std::unique_ptr<DeviceBounce> slots, std::unique_ptr<AdapterMessages> messages)
+    : Carrier(messages->table(), *slots), store_(store), device_(std::move(device)),
+      bounce_(std::move(slots)), messages_(std::move(messages))
 {
 }
 
@@ -61,6 +61,12 @@ void Adapters::progress() noexcept
         const ContextScope scope(device_->driver(), device_->context());
         messages_->progress();
     }
+}
+
+std::string Adapters::problem() const
+{
+    const char *const problem = messages_->problem();
+    return problem != nullptr ? std::string("a message by adapters: ") + problem : std::string();
 }
 
 Adapters::Address Adapters::address() const

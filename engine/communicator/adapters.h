@@ -4,7 +4,7 @@
 // have tried it. Messages leave from slots of device memory and land in such.
 #pragma once
 
-#include "engine/communicator/executor.h"
+#include "engine/communicator/carrier.h"
 #include "engine/process/message_trial.h"
 #include "engine/process/process.h"
 #include "transport/adapter_messages.h"
@@ -19,7 +19,7 @@
 
 namespace hetcoll {
 
-class Adapters {
+class Adapters final : public Carrier {
 public:
     // Where a rank is reached: plain data, which ranks tell each other.
     struct Address {
@@ -30,9 +30,7 @@ public:
     // Of this rank, whose GPU is the device's, by the adapter of that name.
     static Result<std::unique_ptr<Adapters>>
     create(Process &process, const std::shared_ptr<Device> &device, const std::string &adapter);
-    ~Adapters();
-    Adapters(const Adapters &) = delete;
-    Adapters &operator=(const Adapters &) = delete;
+    ~Adapters() override;
 
     [[nodiscard]] Address address() const;
     // addresses[r]: of rank r. Then a message goes around all ranks, which step until it has.
@@ -42,20 +40,14 @@ public:
     // All ranks have said yes.
     void end_trial() noexcept { trial_.reset(); }
 
-    // Why the first message failed; null: none has.
-    [[nodiscard]] const char *problem() const noexcept { return messages_->problem(); }
-    [[nodiscard]] Carrier carrier() const noexcept { return {messages_->table(), bounce_.get()}; }
-    // While a call of the communicator is under way on any rank, which may wait for this one.
-    void progress() noexcept;
-    // As DeviceBounce::leave(). The call's own bounce enters before this one, and leaves after it.
-    void leave_context() noexcept { bounce_->leave(); }
-    // No rank is waited for any more: no message and no copy of this rank's touches any memory.
-    void abandon() noexcept;
+    void progress() noexcept override;
+    void abandon() noexcept override;
+    [[nodiscard]] std::string problem() const override;
 
 private:
     static constexpr std::uint64_t kMostTrialNs = 10'000'000'000;
 
-    Adapters(Store &store, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> bounce,
+    Adapters(Store &store, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,
              std::unique_ptr<AdapterMessages> messages);
 
     Store &store_;

@@ -328,9 +328,7 @@ bool Communicator::leave(int code) noexcept
 bool Communicator::step_leave() noexcept
 {
     aggregation_.leave();
-    if (Adapters *const adapters = peers_.adapters()) {
-        adapters->abandon();
-    }
+    peers_.abandon();
     return requests_.drain() && group_.leave();
 }
 
@@ -501,6 +499,9 @@ bool Communicator::uses_fixed_point(const hetcoll_call &call) const noexcept
 
 void Communicator::forget_peers() noexcept
 {
+    if (executor_ != nullptr) {
+        executor_->drop_carrier(); // which is the peers'
+    }
     peers_.forget();
     if (mapped_ != nullptr) {
         mapped_->forget();

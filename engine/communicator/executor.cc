@@ -12,6 +12,10 @@ namespace hetcoll {
 
 Progress Executor::step()
 {
+    // Contexts are left in the order of a stack, this one last.
+    if (beside_ != nullptr) {
+        static_cast<void>(messages_.bounce->enter()); // what it does then fails likewise
+    }
     if (abandoned_) {
         bool works = false;
         for (int c = 0; c < schedule_->channel_count; ++c) {
@@ -183,7 +187,7 @@ void Executor::post_messages(int channel)
     Lane &lane = channels_[channel].sends;
     Bounce &through = bounce(channel);
     const hetcoll_p2p &by = p2p(channel);
-    std::size_t &sent = channels_[channel].by == &by_adapter_ ? moved_.by_adapter : moved_.sent;
+    std::size_t &sent = channels_[channel].by == beside_ ? moved_.by_adapter : moved_.sent;
     for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
         const int slot = slot_of(channel, lane.next_message);
         Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];

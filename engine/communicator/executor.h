@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/p2p.h"
+#include "engine/communicator/carrier.h"
 #include "engine/meeting/exchange.h"
 #include "schedule/match.h"
 #include "schedule/schedule.h"
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace hetcoll {
@@ -48,12 +50,6 @@ struct MappedPeers {
     std::atomic<std::uint64_t> *progress = nullptr;
 };
 
-// What carries messages.
-struct Carrier {
-    hetcoll_p2p p2p{};
-    Bounce *bounce = nullptr;
-};
-
 class Executor {
 public:
     // The smallest slot of any rank's undivided bounce, because messages are cut alike everywhere.
@@ -62,10 +58,37 @@ public:
     // `schedule`, the bounces and all of `mapped` live until step() has returned something else
     // than kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or
     // channels than any before. `failed`: this rank has failed already and only serves its peers.
-    // `by_adapter`: needed where steps go so; its bounce has as much memory.
+    // `beside`: needed where steps go by adapter; its bounce has as much memory. It is the
+    // executor's until the next start(), or drop_carrier().
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-               const MappedPeers &mapped = {}, const Carrier &by_adapter = {});
+               const MappedPeers &mapped = {}, Carrier *beside = nullptr);
+    // Of the carriers, from start() to the end of the call, in which peers may still wait for this
+    // rank.
+    void progress() noexcept
+    {
+        if (beside_ != nullptr) {
+            beside_->progress();
+        }
+    }
+    void abandon_carriers() noexcept
+    {
+        if (beside_ != nullptr) {
+            beside_->abandon();
+        }
+    }
+    // The contexts that they have entered, but for the one of the bounce that start() was given.
+    void leave() noexcept
+    {
+        if (beside_ != nullptr) {
+            beside_->bounce->leave();
+        }
+    }
+    [[nodiscard]] std::string problem() const
+    {
+        return beside_ != nullptr ? beside_->problem() : std::string();
+    }
+    void drop_carrier() noexcept { beside_ = nullptr; }
     // Only the first channels run, until open_all(): what the others need is not there yet. Their
     // peers need not be mapped, but those of `mapped` stand for them.
     void hold_all_but(int channels) noexcept { open_channels_ = channels; }
@@ -192,7 +215,8 @@ private:
     [[nodiscard]] bool completed(Result<bool> done);
 
     const Schedule *schedule_ = nullptr;
-    Carrier messages_, by_adapter_;
+    Carrier messages_;
+    Carrier *beside_ = nullptr; // null: all messages are those
     int tag_ = 0;
     Vectors vectors_{};
     MappedPeers mapped_;

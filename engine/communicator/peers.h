@@ -4,6 +4,7 @@
 
 #include "engine/communicator/known_peers.h"
 #include "engine/communicator/peer_search.h"
+#include "plan/choice.h"
 
 #include <memory>
 
@@ -34,10 +35,17 @@ public:
 
     // What they have found out; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return *found_; }
-    // The network adapters that serve these ranks, or are being tried; null: none.
-    [[nodiscard]] Adapters *adapters() const noexcept
+    // What carries messages of such calls beside Open MPI; null: nothing. Until forget().
+    [[nodiscard]] Carrier *carrier_of(const Choice &choice) const noexcept
     {
-        return (search_ != nullptr ? search_->found() : *found_).adapters.get();
+        return choice.adapter_parts > 0 ? adapters() : nullptr;
+    }
+    // No rank is waited for any more: what has carried messages, or is being tried, ends.
+    void abandon() noexcept
+    {
+        if (Adapters *const used = adapters()) {
+            used->abandon();
+        }
     }
     // How often that has changed: what was made of it before holds no longer.
     [[nodiscard]] unsigned version() const noexcept { return version_; }
@@ -51,6 +59,11 @@ public:
 
 private:
     [[nodiscard]] static const KnownPeers &nothing() noexcept;
+    // That serve these ranks, or are being tried; null: none.
+    [[nodiscard]] Adapters *adapters() const noexcept
+    {
+        return (search_ != nullptr ? search_->found() : *found_).adapters.get();
+    }
 
     Process &process_;
     NodeGroup &group_;

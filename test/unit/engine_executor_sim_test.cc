@@ -116,6 +116,7 @@ Transferred by_executors(const Case &one)
     Transferred seen;
     std::deque<Watched> tables, adapters;
     std::deque<WatchedPulls> bounces;
+    std::deque<Carrier> carriers;
     Job job(one.schedules, one.count, {.node_of = one.node_of});
     for (int rank = 0; rank < one.size(); ++rank) {
         tables.emplace_back(job.network.rank(rank), seen);
@@ -127,7 +128,7 @@ Transferred by_executors(const Case &one)
             {Job::bytes_of(job.input[rank]), Job::bytes_of(job.output[rank]), one.count,
              ReduceOp::kSum, ElementKind::kFloat64},
             one.chunk_bytes, false, {job.mapped[rank], job.steps[rank], job.progress[rank].data()},
-            {adapters.back().table(), &by_adapter});
+            &carriers.emplace_back(adapters.back().table(), by_adapter));
     }
     EXPECT_TRUE(job.run()) << one.name;
     return seen;

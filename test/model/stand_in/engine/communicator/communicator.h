@@ -281,16 +281,6 @@ private:
     Meeting meeting_;
 };
 
-// There are none.
-class Adapters {
-public:
-    void progress() noexcept {}
-    void abandon() noexcept {}
-    void leave_context() noexcept {}
-    [[nodiscard]] Carrier carrier() const noexcept { return {}; }
-    [[nodiscard]] const char *problem() const noexcept { return nullptr; }
-};
-
 // All know that they reach each other.
 class Peers {
 public:
@@ -304,7 +294,7 @@ public:
     [[nodiscard]] int code() const noexcept { return 0; }
     [[nodiscard]] bool may_move() const noexcept { return false; }
     [[nodiscard]] const Found &found() const noexcept { return found_; }
-    [[nodiscard]] Adapters *adapters() const noexcept { return nullptr; }
+    [[nodiscard]] Carrier *carrier_of(const Choice &) const noexcept { return nullptr; }
     [[nodiscard]] bool is_known_device(const Gpu &) const noexcept { return true; }
 
 private:
