@@ -25,7 +25,7 @@ hetcoll_sources += \
 	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
 	engine/communicator/freed.cc engine/communicator/freed.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
-	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/membership.h \
+	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/means.h engine/communicator/membership.h \
 	engine/communicator/named_stream.cc engine/communicator/named_stream.h \
 	engine/communicator/open_requests.cc engine/communicator/open_requests.h \
 	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \
@@ -34,14 +34,14 @@ hetcoll_sources += \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
 	engine/communicator/story.cc engine/communicator/story.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \
-	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/attach.cc engine/call/call.cc engine/call/call.h engine/call/collective.cc \
+	engine/call/allreduce.cc engine/call/as_floats.cc engine/call/attach.cc engine/call/borrowed.cc engine/call/call.cc engine/call/call.h engine/call/call_copies.cc engine/call/choosing.cc engine/call/collective.cc \
 	engine/call/cpu_path.cc engine/call/cpu_path.h \
 	engine/call/fixed_point.cc engine/call/idle_sleep.h engine/call/in_network.cc \
-	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/look.cc engine/call/operation.cc engine/call/own_vector.cc \
-	engine/call/operation.h engine/call/operation_queue.cc engine/call/operation_queue.h \
+	engine/call/late_ranks.cc engine/call/late_ranks.h engine/call/loan.h engine/call/look.cc engine/call/operation.cc engine/call/own_vector.cc \
+	engine/call/operation.h engine/call/operation_place.cc engine/call/operation_queue.cc engine/call/operation_queue.h \
 	engine/call/prepared.cc engine/call/prepared.h \
 	engine/call/publish.cc engine/call/refusal.cc engine/call/refusal.h engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
-	engine/call/ready.cc engine/call/host.cc engine/call/staged.cc engine/call/task.h \
+	engine/call/reach.cc engine/call/ready.cc engine/call/host.cc engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
 	engine/boundary.h engine/communicator_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
 	engine/process_handle.h

@@ -4,68 +4,6 @@
 namespace hetcoll {
 namespace {
 
-// The first call that could use aggregators joins them.
-bool should_join(const Call &call)
-{
-    return call.comm.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
-           call.args->user_op == 0 && !call.in_order && call.bytes > call.comm.small_limit();
-}
-
-bool poll_join(Call &call)
-{
-    Aggregation &aggregators = call.comm.aggregation();
-    switch (aggregators.step()) {
-    case Progress::kPending: return false;
-    case Progress::kFailed: call.lose_network(aggregators.code()); return false;
-    case Progress::kDone: break;
-    }
-    if (any(aggregators.heard(), kCallsDiffer)) {
-        call.ended = call.comm.fail_differing(aggregators.meeting());
-        return false;
-    }
-    return true;
-}
-
-// What a rank that does not know a user-defined op does in its first meeting, all ranks do.
-bool is_small_user_op(const Call &call)
-{
-    return call.args->user_op != 0 && call.is_small() && !call.comm.should_find_peers() &&
-           !call.comm.chooser().forces_small_kernel();
-}
-
-Choice choose(Call &call, Means means)
-{
-    return call.comm.chooser().choose(*call.args, call.bytes, means);
-}
-
-// UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
-// stream.
-Means any_means(const Call &call)
-{
-    const bool may_wait = !call.is_attached();
-    return {.mapped = true, .aggregators = may_wait, .adapters = may_wait};
-}
-
-// Rounded after every addition, or by something that cannot add such numbers.
-bool goes_as_floats(const Call &call, const Choice &choice)
-{
-    return is_float8_sum(call) && !contains(kAtOnceAlgorithms, choice.algorithm);
-}
-
-// A rank whose result goes to host memory takes part in a mixed call with host kernels.
-void prepare_mixed(Call &call)
-{
-    if (on_device(call.buffers.recv)) {
-        return;
-    }
-    auto bounce = call.process().store().borrow_host();
-    if (bounce.ok()) {
-        call.host = std::move(*bounce);
-    } else {
-        call.flags |= kMustStage;
-    }
-}
-
 // Open MPI's own allreduce, if all memory is on the host.
 int previous(Call &call)
 {
@@ -120,7 +58,7 @@ Task<int> mixed(Call &call)
     if (is_float8_sum(call)) {
         co_return co_await as_floats(call);
     }
-    prepare_mixed(call);
+    borrow_for_mixed(call);
     const Flags all = co_await call.agree();
     call.report.record.memory |= all;
     if (any(all, kErrors)) {
@@ -135,7 +73,7 @@ Task<int> mixed(Call &call)
 // All ranks have device memory and know whose GPUs reach each other.
 Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 {
-    const bool maps = call.comm.chooser().uses_mapping(choice) && !goes_as_floats(call, choice);
+    const bool maps = uses_mapping(call, choice) && !goes_as_floats(call, choice);
     if (maps && any(all, kNoMapping)) {
         choice = choose(call, {});
     } else if (maps) {
@@ -152,13 +90,6 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 
 } // namespace
 
-bool is_surely_small(Call &call)
-{
-    return call.args->kind >= 0 && call.comm.p2p().size > 1 && !should_join(call) &&
-           !call.comm.should_find_peers() &&
-           (is_small_user_op(call) || choose(call, any_means(call)).algorithm == Algorithm::kHost);
-}
-
 Task<int> allreduce(Call &call)
 {
     Communicator &comm = call.comm;
@@ -167,8 +98,7 @@ Task<int> allreduce(Call &call)
         co_return co_await with_own_vector(call);
     }
     if (should_join(call)) {
-        comm.aggregation().start(comm.messages(), call.args->tag);
-        co_await until([&call] { return poll_join(call); });
+        co_await join(call);
     }
     if (comm.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);

@@ -4,6 +4,7 @@
 // they are rounded. All ranks know by then that all of them know the op, and have agreed to go this
 // way. Each rank converts its own numbers, on its GPU or, if that cannot, on the host; as the copy
 // of a result can fail, the ranks meet once more at the end.
+#include "engine/call/loan.h"
 #include "engine/call/ways.h"
 
 #include <algorithm>

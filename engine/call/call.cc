@@ -35,48 +35,10 @@ void Call::rewind() noexcept
     executor_runs = closes_later = looked = false;
 }
 
-bool Call::is_small() const noexcept
-{
-    // 8-bit floats are not added two at a time; ranks that do not know the op decide alike.
-    const bool at_once = in_order || args->user_op == 1;
-    return bytes <= comm.small_limit() && (!at_once || comm.chooser().meets_in_order());
-}
-
 void Call::note(Status status) noexcept
 {
     if (!status.ok() && failure.ok()) {
         failure = std::move(status);
-    }
-}
-
-void Call::start_copy(void *to, const void *from, std::size_t count, const PointerInfo &info)
-{
-    if (device != nullptr && device->start_copy(to, from, count).ok()) {
-        copying = true;
-    } else if (may_copy_blocking()) {
-        note(process().store().copy_blocking(to, from, count, info));
-    }
-}
-
-// Not where a stream waits for the call: a blocking copy would wait for the stream.
-bool Call::may_copy_blocking()
-{
-    if (is_queued()) {
-        note(error(Errc::kDriver, "a queued call has nothing to copy a buffer with: it has to be "
-                                  "in the context of the stream"));
-    }
-    return !is_queued();
-}
-
-void Call::start_copy_out(void *to, const void *from, const PointerInfo &info)
-{
-    if (!has_padding()) {
-        start_copy(to, from, bytes, info);
-    } else if (device != nullptr &&
-               device->start_copy_elements(to, from, args->count, kind()).ok()) {
-        copying = true;
-    } else if (may_copy_blocking()) {
-        note(process().store().copy_elements_blocking(to, from, args->count, kind(), info));
     }
 }
 

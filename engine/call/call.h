@@ -76,15 +76,12 @@ struct Call {
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(args->kind); }
     [[nodiscard]] bool is_queued() const noexcept { return args->queued != HETCOLL_NOT_QUEUED; }
     // A stream of the application was waited for, by its name, so ours need no other order.
-    [[nodiscard]] bool is_independent() const noexcept { return comm.named_stream().exists(); }
+    [[nodiscard]] bool is_independent() const noexcept;
     // The communicator has streams with queued calls, on all ranks alike. Its other calls go as
     // those do, because queued ones may be pending behind them.
     [[nodiscard]] bool is_attached() const noexcept { return comm.reserved().exists(); }
     // A driver call that may wait for the device has to wait until no queued call is pending.
-    [[nodiscard]] bool must_not_wait() const noexcept
-    {
-        return !uses_reserved && process().store().queued().any();
-    }
+    [[nodiscard]] bool must_not_wait() const noexcept;
     [[nodiscard]] bool is_collective() const noexcept
     {
         return args->collective != HETCOLL_ALLREDUCE;
@@ -166,6 +163,8 @@ struct Call {
     void lose_device() noexcept;
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
+    // At its end: the bounces, but for what a persistent call will need again.
+    void give_back(int result) noexcept;
 
     Communicator &comm;
     const hetcoll_call *args; // for fixed point another one than was given
@@ -208,24 +207,5 @@ struct Published {
     bool planned = false;   // memory stands for the vectors
     bool announced = false; // and peers can see it
 };
-// Memory that goes back to the process's store by itself.
-struct GiveBack {
-    Store *store = nullptr;
-    template <class Memory> void operator()(Memory *memory) const noexcept
-    {
-        store->give_back(std::unique_ptr<Memory>(memory));
-    }
-};
-template <class Memory> using Loan = std::unique_ptr<Memory, GiveBack>;
-// Nothing where it could not be borrowed, and why.
-template <class Memory>
-[[nodiscard]] Loan<Memory> loan(Call &call, Result<std::unique_ptr<Memory>> borrowed, Status &why)
-{
-    if (!borrowed.ok()) {
-        why = borrowed.take_status();
-        return {};
-    }
-    return Loan<Memory>(borrowed->release(), GiveBack{&call.process().store()});
-}
 
 } // namespace hetcoll

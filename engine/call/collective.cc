@@ -1,6 +1,7 @@
 // Broadcast, reduce, allgather and reduce-scatter of device memory: the halves of an allreduce, by
 // the same agreement, mapping and executor. Only where all ranks have device memory: else all
 // decline, and where some rank has device memory they meet once more, when it has been copied.
+#include "engine/call/loan.h"
 #include "engine/call/ways.h"
 
 namespace hetcoll {

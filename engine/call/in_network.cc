@@ -2,6 +2,7 @@
 // its input given up. A rank that has lost its aggregator says so there, and the rest of the
 // vector, from that piece on, takes another algorithm.
 #include "base/lost.h"
+#include "engine/call/loan.h"
 #include "engine/call/ways.h"
 
 #include <algorithm>
@@ -211,6 +212,32 @@ void start_rest(Call &call, const Piece &piece)
 }
 
 } // namespace
+
+bool should_join(const Call &call)
+{
+    return call.comm.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
+           call.args->user_op == 0 && !call.in_order && call.bytes > call.comm.small_limit();
+}
+
+void start_joining(Call &call)
+{
+    call.comm.aggregation().start(call.comm.messages(), call.args->tag);
+}
+
+bool poll_join(Call &call)
+{
+    Aggregation &aggregators = call.comm.aggregation();
+    switch (aggregators.step()) {
+    case Progress::kPending: return false;
+    case Progress::kFailed: call.lose_network(aggregators.code()); return false;
+    case Progress::kDone: break;
+    }
+    if (any(aggregators.heard(), kCallsDiffer)) {
+        call.ended = call.comm.fail_differing(aggregators.meeting());
+        return false;
+    }
+    return true;
+}
 
 Task<int> in_network(Call &call, Choice choice)
 {

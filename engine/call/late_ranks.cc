@@ -1,14 +1,9 @@
 #include "engine/call/late_ranks.h"
 
 #include "engine/call/ways.h"
+#include "schedule/weighted.h"
 
 namespace hetcoll {
-
-// A small call right after a large one finds everybody present.
-Arrivals *arrivals_of(Call &call) noexcept
-{
-    return call.is_collective() || call.is_small() ? nullptr : call.comm.chooser().arrivals();
-}
 
 LateRanks::LateRanks(Call &call, const Choice &choice, const Published &published) noexcept
     : call_(call), choice_(choice), arrived_ns_(arrivals_of(call) != nullptr ? now_ns() : 0),

@@ -17,7 +17,7 @@ Operation::~Operation()
 {
     drop_way();
     call_.classified.reset();
-    settle();
+    call_.give_back(result_);
 }
 
 bool Operation::may_begin()
@@ -53,20 +53,7 @@ void Operation::begin()
         return;
     }
     call_.frames.use(frame_memory_->bytes());
-    if (call_.prepared != nullptr) {
-        way_ = prepared(call_);
-    } else if (given_.queued == HETCOLL_ATTACHES) {
-        way_ = attach(call_);
-    } else if (given_.copies != HETCOLL_COPIES_UNTOLD) {
-        way_ = copies(call_);
-    } else if (call_.comm.uses_fixed_point(given_)) {
-        way_ = fixed_point(call_, given_);
-    } else if (call_.is_collective()) {
-        way_ = collective(call_);
-    } else {
-        look_at_buffers(call_);
-        way_ = allreduce(call_);
-    }
+    way_ = way_of(call_, given_);
     way_.start();
 }
 
@@ -161,28 +148,6 @@ void Operation::refuse(int code) noexcept
     leaves_ = code;
 }
 
-// How far the call has come. An algorithm's name stands behind it, or nothing.
-const char *Operation::place() const noexcept
-{
-    Communicator &comm = call_.comm;
-    const bool has_begun =
-        call_.report.record.served >= 0 || call_.report.record.schedule != nullptr;
-    if (!comm.is_ready()) {
-        return "in the communicator's first call";
-    }
-    if (has_begun) {
-        return call_.executor_runs || call_.kernel_runs ? "in " : "in a meeting of ";
-    }
-    if (comm.aggregation().joins()) {
-        return "while the ranks join their aggregators";
-    }
-    if (comm.peers().searches()) {
-        return "while the ranks find out who reaches whose memory";
-    }
-    return call_.mapped ? "while the ranks map each other's memory"
-                        : "before the ranks have agreed";
-}
-
 // Wherever the call waits: no rank is waited for any more.
 void Operation::start_leaving(int code) noexcept
 {
@@ -222,23 +187,6 @@ bool Operation::leave()
     return true;
 }
 
-void Operation::say_why_it_waits()
-{
-    Communicator &comm = call_.comm;
-    Watch &watch = comm.watch();
-    if (call_.kernel_runs) {
-        watch.say_own_gpu("a kernel");
-    } else if (call_.copying) {
-        watch.say_own_gpu("a copy, or the program's work before it");
-    } else if (call_.executor_runs) {
-        watch.say_schedule(comm.executor());
-    } else if (!comm.is_ready() && comm.p2p().size > 1) {
-        watch.say_first_call();
-    } else {
-        watch.say_meeting(call_.meeting);
-    }
-}
-
 std::uint64_t Operation::moves() const noexcept
 {
     return call_.frames.waits() + (call_.executor_runs ? call_.comm.executor().moves() : 0);
@@ -272,33 +220,8 @@ void Operation::finish(int result) noexcept
     result_ = result;
     call_.report.end(result, call_.flags);
     call_.leave_context();
-    settle();
+    call_.give_back(result_);
     call_.comm.freed().close();
-}
-
-// The bounces go back, but for what a persistent call will need again.
-void Operation::settle() noexcept
-{
-    Process &process = call_.process();
-    process.store().give_back(std::move(call_.host));
-    process.store().give_back(std::move(call_.marker));
-    if (!call_.failure.ok()) {
-        call_.classified.reset();
-        process.store().discard(
-            std::move(call_.device)); // the store takes nothing back of this device
-        return;
-    }
-    if (result_ != HETCOLL_SUCCESS) {
-        call_.classified.reset();
-    }
-    if (call_.uses_reserved) {
-        if (call_.device != nullptr) {
-            call_.comm.reserved().bounce = std::move(call_.device);
-        }
-        call_.uses_reserved = false;
-    } else if (!call_.classified) {
-        process.store().give_back(std::move(call_.device));
-    }
 }
 
 void Operation::rewind() noexcept

@@ -66,7 +66,6 @@ private:
     void start_leaving(int code) noexcept;
     [[nodiscard]] bool leave();
     void finish(int result) noexcept;
-    void settle() noexcept;
     void say_why_it_waits();
 
     const hetcoll_call &given_;

@@ -3,6 +3,7 @@
 // write it during the call. Small calls, and those that Open MPI makes, store value and index
 // alone. All others reduce in memory of ours: whole packs of sixteen bytes, by messages, by kernels
 // and by peers.
+#include "engine/call/loan.h"
 #include "engine/call/ways.h"
 
 namespace hetcoll {

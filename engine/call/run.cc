@@ -40,19 +40,6 @@ void start_kernel(Call &call, const Choice &choice)
     }
 }
 
-// The time is taken only while the chunk of calls like this one is still being looked for.
-Timed find_chunk(Call &call, Choice &choice)
-{
-    ChunkTuner *tuner = call.is_collective() || choice.late != kNoRank
-                            ? nullptr
-                            : call.comm.chooser().tuner(choice, call.bytes);
-    if (tuner == nullptr) {
-        return {};
-    }
-    choice.chunk_bytes = tuner->chunk_bytes();
-    return tuner->frozen() ? Timed{} : Timed{.tuner = tuner, .started_ns = now_ns()};
-}
-
 void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 {
     Communicator &comm = call.comm;
@@ -86,13 +73,6 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 }
 
 } // namespace
-
-const Schedules::Built &schedule_of(const Call &call, const Choice &choice)
-{
-    return call.is_collective()
-               ? call.comm.schedules().of_collective(call.args->collective, call.args->root)
-               : call.comm.schedules().of(choice, call.bytes);
-}
 
 void bring_input(Call &call)
 {
@@ -193,7 +173,7 @@ Flags end_close(Call &call, const Closing &closing)
             closing.timed.tuner->feed(numbers[0]);
         }
         if (closing.arrivals != nullptr) {
-            call.comm.chooser().take_arrivals(std::span(numbers).subspan(1, waits));
+            take_arrivals(call, std::span(numbers).subspan(1, waits));
         }
     }
     return call.meeting.flags();

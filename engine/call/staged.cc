@@ -1,5 +1,6 @@
 // What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
 // previous module reduces it.
+#include "engine/call/loan.h"
 #include "engine/call/ways.h"
 #include "engine/process/stage.h"
 

@@ -7,9 +7,11 @@
 #include "engine/call/call.h"
 #include "engine/call/late_ranks.h"
 #include "engine/call/task.h"
+#include "engine/communicator/means.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace hetcoll {
 
@@ -26,8 +28,42 @@ void wait_for_contexts(Call &call);
 // This rank cannot use its GPU now.
 void must_stage(Call &call, const Status &problem);
 
-// ---- ready.cc: what a call waits for before it says anything to other ranks ----
+// ---- choosing.cc: which way a call goes ----
 
+// The one that it begins with. `call` is of what was given.
+[[nodiscard]] Task<int> way_of(Call &call, const hetcoll_call &given);
+// What a rank that does not know a user-defined op does in its first meeting, all ranks do.
+[[nodiscard]] bool is_small_user_op(const Call &call);
+// Its first meeting is that of host(), known before it.
+[[nodiscard]] bool is_surely_small(Call &call);
+[[nodiscard]] Choice choose(Call &call, Means means);
+// UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
+// stream.
+[[nodiscard]] inline Means any_means(const Call &call)
+{
+    const bool may_wait = !call.is_attached();
+    return {.mapped = true, .aggregators = may_wait, .adapters = may_wait};
+}
+// Whether calls of this choice read the memory of other ranks where they can.
+[[nodiscard]] bool uses_mapping(const Call &call, const Choice &choice) noexcept;
+[[nodiscard]] const Schedules::Built &schedule_of(const Call &call, const Choice &choice);
+// Of a schedule whose chunk is still being looked for: when it began.
+struct Timed {
+    ChunkTuner *tuner = nullptr; // null: nobody looks
+    std::uint64_t started_ns = 0;
+};
+// Gives the choice the chunk that is tried next.
+[[nodiscard]] Timed find_chunk(Call &call, Choice &choice);
+// What the ranks have told each other of their waits.
+void take_arrivals(Call &call, std::span<const std::uint64_t> of_all);
+
+// ---- borrowed.cc: what a call borrows ----
+
+// A bounce is borrowed if a buffer is on a device, once it is known whether Open MPI's messages can
+// carry that. True, too, when there is none: then this rank must stage.
+[[nodiscard]] bool try_borrow_bounce(Call &call);
+// A rank whose result goes to host memory takes part in a mixed call with host kernels.
+void borrow_for_mixed(Call &call);
 // The application's work on a buffer for which no stream of ours is ordered after it. True, too,
 // when this rank has failed.
 [[nodiscard]] bool poll_work(Call &call, const PointerInfo &info);
@@ -48,10 +84,6 @@ void must_stage(Call &call, const Status &problem);
 // Buffers get their views, if it is time. The vector is read, the sum is not copied out yet.
 [[nodiscard]] Task<> make_views(Call &call);
 
-// A bounce is borrowed if a buffer is on a device, once it is known whether Open MPI's messages can
-// carry that. True, too, when there is none: then this rank must stage.
-[[nodiscard]] bool try_borrow_bounce(Call &call);
-
 // The communicator's first call makes its control pages.
 [[nodiscard]] bool poll_pages(Call &call);
 // And then there is a bounce, and the application's work in a send buffer's own context is waited
@@ -65,8 +97,6 @@ void must_stage(Call &call, const Status &problem);
 // ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
 
 [[nodiscard]] Task<int> allreduce(Call &call);
-// Its first meeting is that of host(), known before it.
-[[nodiscard]] bool is_surely_small(Call &call);
 
 // ---- own_vector.cc: pairs with padding ----
 
@@ -74,6 +104,16 @@ void must_stage(Call &call, const Status &problem);
 [[nodiscard]] bool needs_own_vector(Call &call);
 // allreduce() in a vector of ours, of which values and indices go to where the program wants them.
 [[nodiscard]] Task<int> with_own_vector(Call &call);
+
+// ---- reach.cc: whose memory can be read ----
+
+// The ranks find out whose GPUs reach each other.
+void start_finding_peers(Call &call);
+[[nodiscard]] bool poll_peers(Call &call);
+// A rank's memory is of a device that its peers do not know.
+void tell_new_device(Call &call);
+// This rank cannot map a buffer of a peer.
+void note_unmapped(Call &call, const Status &problem);
 
 // ---- publish.cc: whose memory is read ----
 
@@ -87,9 +127,6 @@ void announce(Call &call, Published &published);
     return until([&call] { return call.poll_copy(); },
                  [&call, &published] { announce(call, published); });
 }
-// The ranks find out whose GPUs reach each other.
-void start_finding_peers(Call &call);
-[[nodiscard]] bool poll_peers(Call &call);
 // Maps peers' memory, or says why it cannot.
 [[nodiscard]] bool poll_map(Call &call, const Choice &choice, Status &problem);
 [[nodiscard]] inline auto map(Call &call, const Choice &choice, Status &problem)
@@ -115,12 +152,26 @@ void note_mapped(Call &call, Status problem);
 // No other module can be called now, or another module's order of summation is not ours: what runs
 // on the host does so by our schedules.
 [[nodiscard]] bool runs_on_host(const Call &call, Flags all) noexcept;
+// The first call that could use aggregators joins them.
+[[nodiscard]] bool should_join(const Call &call);
+void start_joining(Call &call);
+[[nodiscard]] bool poll_join(Call &call);
+[[nodiscard]] inline auto join(Call &call)
+{
+    start_joining(call);
+    return until([&call] { return poll_join(call); });
+}
 // A vector that aggregators reduce, piece by piece.
 [[nodiscard]] Task<int> in_network(Call &call, Choice choice);
 // coll_hetcoll_fixed_point: an allreduce of integers in place of `given`, which sums floats.
 [[nodiscard]] Task<int> fixed_point(Call &call, const hetcoll_call &given);
 // A sum of 8-bit floats, which is always kept in float and rounded once.
 [[nodiscard]] bool is_float8_sum(const Call &call) noexcept;
+// Rounded after every addition, or by something that cannot add such numbers.
+[[nodiscard]] inline bool goes_as_floats(const Call &call, const Choice &choice) noexcept
+{
+    return is_float8_sum(call) && !contains(kAtOnceAlgorithms, choice.algorithm);
+}
 // Such a sum as one of floats.
 [[nodiscard]] Task<int> as_floats(Call &call);
 // A broadcast, reduce, allgather or reduce-scatter.
@@ -135,11 +186,6 @@ void note_mapped(Call &call, Status problem);
 
 // ---- run.cc: schedules and kernels ----
 
-// When a schedule began whose chunk is still being looked for.
-struct Timed {
-    ChunkTuner *tuner = nullptr; // null: nobody looks
-    std::uint64_t started_ns = 0;
-};
 // Copies an input that is foreign to the result, where the schedule then reads it: its buffers are
 // of one kind and context. co_await Call::copied().
 void bring_input(Call &call);
@@ -163,7 +209,6 @@ void note_executed(Call &call);
 }
 // A choice for a call that runs by messages though the first choice was something else.
 [[nodiscard]] Choice message_choice(const Call &call);
-[[nodiscard]] const Schedules::Built &schedule_of(const Call &call, const Choice &choice);
 // Whether the call succeeded on all ranks. The ranks also learn how long the slowest of them took
 // while a chunk is being looked for; and now and then how long each has waited at the beginning.
 struct Closing {

@@ -8,6 +8,7 @@
 #include "choice/choose.h"
 #include "choice/chunk_tuner.h"
 #include "engine/communicator/aggregation.h"
+#include "engine/communicator/means.h"
 #include "engine/communicator/peers.h"
 #include "engine/meeting/node_group.h"
 #include "engine/process/process.h"
@@ -23,13 +24,6 @@
 #include <vector>
 
 namespace hetcoll {
-
-// What a call may use beside messages: peers' memory, if the ranks have found out that it can;
-// aggregators, if the ranks have joined them; adapters on a node, if the ranks have tried them.
-struct Means {
-    bool mapped = false, aggregators = false, adapters = false;
-    bool mixed = false; // some ranks reduce host memory
-};
 
 class Chooser {
 public:

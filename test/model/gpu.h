@@ -8,7 +8,9 @@
 #include "engine/meeting/control_page.h"
 #include "transport/bounce.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace model {
 
@@ -29,6 +31,64 @@ inline void sum(const hetcoll::ReduceInputs &inputs, const hetcoll::ReduceOutput
         }
     }
 }
+
+// The one kernel of a call.
+class Kernel {
+public:
+    // It sums the rank's share of all inputs and writes it to all outputs, as two-shot.
+    void start_share(std::span<const hetcoll::MappedPeer> peers, int rank, std::size_t count,
+                     Streams when)
+    {
+        const std::size_t share = count / peers.size();
+        const std::size_t first = share * static_cast<std::size_t>(rank) * sizeof(std::int64_t);
+        hetcoll::ReduceInputs in{};
+        hetcoll::ReduceOutputs out{};
+        for (const hetcoll::MappedPeer &peer : peers) {
+            in.input[in.count++] = peer.input + first;
+            out.output[out.count++] = const_cast<std::byte *>(peer.output) + first;
+        }
+        start(in, out, share, when);
+    }
+    void start(const hetcoll::ReduceInputs &inputs, const hetcoll::ReduceOutputs &outputs,
+               std::size_t count, Streams when)
+    {
+        inputs_ = inputs;
+        outputs_ = outputs;
+        count_ = count;
+        runs_ = true;
+        asked_ = 0;
+        if (when == Streams::kEarly) {
+            run();
+        }
+    }
+    // True when it has ended. A late one is not over when it is asked for the first times, of which
+    // a call that is given up in between makes one.
+    [[nodiscard]] bool is_done()
+    {
+        if (runs_ && asked_++ < 2) {
+            go_on();
+            return false;
+        }
+        if (runs_) {
+            run();
+        }
+        return true;
+    }
+    [[nodiscard]] bool is_running() const noexcept { return runs_; }
+
+private:
+    void run()
+    {
+        runs_ = false;
+        sum(inputs_, outputs_, count_);
+    }
+
+    hetcoll::ReduceInputs inputs_{};
+    hetcoll::ReduceOutputs outputs_{};
+    std::size_t count_ = 0;
+    bool runs_ = false;
+    int asked_ = 0;
+};
 
 // A bounce that no message needs.
 class PullsOnly : public hetcoll::Bounce {
@@ -64,7 +124,6 @@ public:
         return true;
     }
 
-protected:
     [[nodiscard]] Streams streams() const noexcept { return streams_; }
 
 private:

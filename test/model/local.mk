@@ -43,7 +43,7 @@ test/model/libnamed.a: test/model/libwatched.a
 # Calls, with little around them.
 test_model_libwatched_calls_a_SOURCES = \
 	engine/call/allreduce.cc engine/call/call.cc engine/call/late_ranks.cc engine/call/operation.cc \
-	engine/call/publish.cc engine/call/ready.cc engine/call/run.cc engine/call/host.cc \
+	engine/call/publish.cc engine/call/run.cc \
 	test/model/gpu.h test/model/stand_in/engine/communicator/communicator.h
 test_model_libwatched_calls_a_CPPFLAGS = $(model_calls_cppflags)
 test_model_libwatched_calls_a_CXXFLAGS = $(model_cxxflags)

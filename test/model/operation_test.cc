@@ -29,7 +29,34 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 namespace hetcoll {
 
-// The ways that no call here goes.
+// The way that calls go here. All memory is a GPU's.
+Task<int> way_of(Call &call, const hetcoll_call &)
+{
+    call.bytes = call.args->span;
+    call.buffers.in = call.args->send;
+    call.buffers.out = call.args->recv;
+    call.buffers.send.kind = call.buffers.recv.kind = MemoryKind::kDevice;
+    call.flags = kDeviceMemory;
+    return allreduce(call);
+}
+Choice choose(Call &, Means)
+{
+    Choice choice;
+    choice.algorithm = Algorithm::kTwoShot;
+    return choice;
+}
+bool uses_mapping(const Call &, const Choice &) noexcept { return true; }
+Timed find_chunk(Call &, Choice &) { return {}; }
+Arrivals *arrivals_of(Call &) noexcept { return nullptr; }
+void take_arrivals(Call &, std::span<const std::uint64_t>) {}
+bool is_small_user_op(const Call &) { return false; }
+bool Call::is_small() const noexcept { return false; }
+bool is_float8_sum(const Call &) noexcept { return false; }
+bool runs_on_host(const Call &, Flags) noexcept { return false; }
+bool needs_own_vector(Call &) { return false; }
+bool should_join(const Call &) { return false; }
+
+// What no call here does.
 namespace {
 
 Task<int> no_way(Call &)
@@ -40,38 +67,52 @@ Task<int> no_way(Call &)
 
 } // namespace
 
+Task<int> alone(Call &call) { return no_way(call); }
+Task<int> host(Call &call) { return no_way(call); }
 Task<int> staged(Call &call, Flags) { return no_way(call); }
 Task<int> in_network(Call &call, Choice) { return no_way(call); }
-Task<int> fixed_point(Call &call, const hetcoll_call &) { return no_way(call); }
 Task<int> as_floats(Call &call) { return no_way(call); }
-bool is_float8_sum(const Call &) noexcept { return false; }
-Task<int> collective(Call &call) { return no_way(call); }
-Task<int> copies(Call &call) { return no_way(call); }
-Task<int> attach(Call &call) { return no_way(call); }
-Task<int> prepared(Call &call) { return no_way(call); }
-bool runs_on_host(const Call &, Flags) noexcept { return false; }
-
-// The GPU copies.
-bool poll_cpu(Call &) { return true; }
-bool needs_bounce(const Call &) noexcept { return true; }
-bool read_by_cpu(Call &, std::byte *) { return false; }
-bool write_by_cpu(Call &, const std::byte *) { return false; }
-Task<> make_views(Call &) { co_return; }
-
-// All memory here is a GPU's.
-void look_at_buffers(Call &call)
-{
-    call.bytes = call.args->span;
-    call.buffers.in = call.args->send;
-    call.buffers.out = call.args->recv;
-    call.buffers.send.kind = call.buffers.recv.kind = MemoryKind::kDevice;
-    call.flags = kDeviceMemory;
-}
+Task<int> with_own_vector(Call &call) { return no_way(call); }
+void start_joining(Call &) {}
+bool poll_join(Call &) { return true; }
+void start_finding_peers(Call &) {}
+bool poll_peers(Call &) { return true; }
+void tell_new_device(Call &) {}
+void note_unmapped(Call &, const Status &) {}
+void borrow_for_mixed(Call &) {}
 void must_stage(Call &, const Status &) { model::require(false, "no driver call fails"); }
+const Schedules::Built &schedule_of(const Call &, const Choice &)
+{
+    static const Schedules::Built none;
+    return none;
+}
+void Call::start_copy(void *, const void *, std::size_t, const PointerInfo &)
+{
+    model::require(false, "the vectors are mapped where they are");
+}
+const char *Operation::place() const noexcept { return ""; }
+void Operation::say_why_it_waits() {}
+
 std::optional<int> Refusal::step()
 {
     model::require(false, "there is memory");
     return HETCOLL_ERROR_NO_MEMORY;
+}
+
+// A bounce is the rank's.
+bool try_borrow_bounce(Call &call)
+{
+    if (call.device == nullptr) {
+        call.device.reset(&call.comm.bounce);
+    }
+    return true;
+}
+bool poll_ready(Call &call) { return try_borrow_bounce(call); }
+void Call::give_back(int) noexcept
+{
+    model::require(device == nullptr || !device->kernel.is_running(),
+                   "a kernel has ended before its call");
+    static_cast<void>(device.release());
 }
 
 void CallReport::begin(const hetcoll_call &) noexcept {}
@@ -92,7 +133,6 @@ constexpr int kStoresOfTwoCalls = 60; // that a rank makes at most, and some mor
 struct Setting {
     int ranks;
     int calls = 1;
-    Algorithm algorithm = Algorithm::kTwoShot;
     Streams streams = Streams::kEarly;
     bool new_buffers = false;               // the ranks agree on having mapped
     bool may_break = false;                 // ranks may die, or one may revoke the communicator
@@ -116,9 +156,8 @@ public:
             const std::string name = "rank" + std::to_string(rank);
             share(self.input, sizeof self.input, name + ".input");
             share(self.output, sizeof self.output, name + ".output");
-            bounces_.emplace_back(setting.streams);
             comms_.emplace_back(*job_.group[rank], *job_.messages[rank], p2p_of(rank),
-                                bounces_.back(), setting.algorithm, setting.new_buffers);
+                                setting.streams, setting.new_buffers);
         }
     }
 
@@ -201,10 +240,10 @@ private:
     }
 
     const Setting setting_;
+    MemoryReserve reserve_; // filled before the first call
     Job job_;
     Deaths deaths_{job_};
     std::vector<Rank> ranks_;
-    std::deque<DeviceBounce> bounces_;
     std::deque<Communicator> comms_;
 };
 

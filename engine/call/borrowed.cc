@@ -1,0 +1,175 @@
+// What a call borrows from its process, and gives back.
+#include "engine/call/ways.h"
+
+namespace hetcoll {
+namespace {
+
+// Open MPI 5.0 aborts on memory of pools and of virtual memory management.
+Sends sends_of(const Buffers &buffers) noexcept
+{
+    const auto is_ordinary = [](const PointerInfo &info) {
+        return !on_device(info) || info.legacy_ipc;
+    };
+    return is_ordinary(buffers.send) && is_ordinary(buffers.recv) ? Sends::kDirectIfPossible
+                                                                  : Sends::kBounced;
+}
+
+std::optional<StreamOrder> order_of(const Call &call) noexcept
+{
+    return call.is_independent() ? std::optional(StreamOrder::kIndependent) : std::nullopt;
+}
+
+// What queued calls work with, if the buffers are where their streams are.
+bool take_reserved(Call &call)
+{
+    Reserved &reserved = call.comm.reserved();
+    if (reserved.bounce == nullptr) {
+        return false;
+    }
+    const auto device = call.process().store().device_of(call.buffers.device());
+    if (!device.ok() || &**device != reserved.device()) {
+        return false;
+    }
+    call.device = std::move(reserved.bounce);
+    call.uses_reserved = true;
+    return true;
+}
+
+// With the kernels of the call if it reduces by them.
+Status borrow_bounce(Call &call, Sends sends)
+{
+    if (call.is_attached() && take_reserved(call)) {
+        return call.device->enter();
+    }
+    if (call.is_queued()) {
+        return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
+                                     "stream, or the driver has failed there before");
+    }
+    auto bounce =
+        call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
+    if (!bounce.ok()) {
+        return bounce.take_status();
+    }
+    call.device = std::move(*bounce);
+    Status entered = call.device->enter();
+    const bool by_kernels =
+        call.is_collective() || (call.args->kind >= 0 && call.bytes > call.comm.small_limit());
+    if (!entered.ok() || !by_kernels) {
+        return entered;
+    }
+    return call.device->device()->prepare(call.op(), call.kind());
+}
+
+// Whether the work on the legacy stream of the buffer's context is done, or call.marker will tell.
+// The legacy stream is not idle while any blocking stream has work, another library's kernel, too,
+// that may wait for what a peer does after this call. A stream of ours waits for the legacy
+// stream's own work alone.
+Result<bool> mark(Call &call, const PointerInfo &info)
+{
+    Store &store = call.process().store();
+    Result<bool> done = store.legacy_work_done(info);
+    if (!done.ok() || *done ||
+        (call.must_not_wait() && !store.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
+        return done;
+    }
+    auto borrowed = store.borrow_device(info, Sends::kBounced, order_of(call));
+    if (!borrowed.ok()) { // for lack of memory: the legacy stream is asked again
+        return done;
+    }
+    call.marker = std::move(*borrowed);
+    return call.marker->start_marker();
+}
+
+} // namespace
+
+bool try_borrow_bounce(Call &call)
+{
+    if (call.device != nullptr || !call.buffers.any_device() ||
+        any(call.flags, kFailed | kMustStage)) {
+        return true;
+    }
+    const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
+    if (!call.is_attached() && call.must_not_wait() &&
+        !call.process().store().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
+        return false;
+    }
+    if (sends == Sends::kDirectIfPossible &&
+        !call.process().store().has_tried_direct(call.buffers.device())) {
+        return false;
+    }
+    Status problem = borrow_bounce(call, sends);
+    if (!problem.ok() && call.is_queued()) { // staging would make memory
+        call.note(std::move(problem));
+    } else if (!problem.ok()) {
+        must_stage(call, problem);
+    }
+    return true;
+}
+
+bool poll_work(Call &call, const PointerInfo &info)
+{
+    if (!call.failure.ok() || call.is_queued() ||
+        call.comm.named_stream().is_named()) { // a stream has got here
+        return true;
+    }
+    Store &store = call.process().store();
+    Result<bool> done = call.marker != nullptr ? call.marker->copy_done() : mark(call, info);
+    if (call.marker != nullptr) {
+        call.marker->leave();
+    }
+    if (done.ok() && !*done) {
+        return false;
+    }
+    if (!done.ok()) {
+        store.discard(std::move(call.marker));
+        call.note(done.take_status());
+    }
+    store.give_back(std::move(call.marker));
+    return true;
+}
+
+void borrow_for_mixed(Call &call)
+{
+    if (on_device(call.buffers.recv)) {
+        return;
+    }
+    auto bounce = call.process().store().borrow_host();
+    if (bounce.ok()) {
+        call.host = std::move(*bounce);
+    } else {
+        call.flags |= kMustStage;
+    }
+}
+
+// The bounces go back, but for what a persistent call will need again.
+void Call::give_back(int result) noexcept
+{
+    Store &store = process().store();
+    store.give_back(std::move(host));
+    store.give_back(std::move(marker));
+    if (!failure.ok()) {
+        classified.reset();
+        store.discard(std::move(device)); // the store takes nothing back of this device
+        return;
+    }
+    if (result != HETCOLL_SUCCESS) {
+        classified.reset();
+    }
+    if (uses_reserved) {
+        if (device != nullptr) {
+            comm.reserved().bounce = std::move(device);
+        }
+        uses_reserved = false;
+    } else if (!classified) {
+        store.give_back(std::move(device));
+    }
+}
+
+bool Call::is_independent() const noexcept { return comm.named_stream().exists(); }
+
+bool Call::must_not_wait() const noexcept
+{
+    return !uses_reserved && process().store().queued().any();
+}
+
+} // namespace hetcoll
