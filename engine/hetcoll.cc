@@ -227,7 +227,7 @@ int hetcoll_facts_set_chunk_bytes(hetcoll_facts *facts, size_t chunk_bytes, char
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
 {
-    process->process->store().offer_direct(*self, tag);
+    process->process->direct_messages().offer(*self, tag);
 }
 
 hetcoll_comm *hetcoll_comm_create(hetcoll_process *process, const hetcoll_p2p *p2p,

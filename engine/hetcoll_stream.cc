@@ -23,7 +23,7 @@ struct hetcoll_calls {
 
 int hetcoll_process_has_queued(const hetcoll_process *process)
 {
-    return process->process->store().queued().any() ? 1 : 0;
+    return process->process->contexts().queued().any() ? 1 : 0;
 }
 
 hetcoll_calls *hetcoll_calls_create(hetcoll_comm *comm, void *stream, size_t most_bytes,

@@ -4,16 +4,16 @@ hetcoll_sources += \
 	engine/meeting/call_signature.cc engine/meeting/call_signature.h engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
 	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
 	engine/meeting/node_group.h engine/meeting/roll_call.cc engine/meeting/roll_call.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
-	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h \
+	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h engine/process/contexts.cc engine/process/contexts.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \
 	engine/process/cpu_views.h engine/process/direct_probe.cc engine/process/direct_probe.h \
 	engine/process/frame_memory.cc engine/process/frame_memory.h \
 	engine/process/known_prices.h engine/process/memory_reserve.cc engine/process/memory_reserve.h \
 	engine/process/message_trial.cc engine/process/message_trial.h \
 	engine/process/notices.h engine/process/parameters.cc engine/process/parameters.h engine/process/patience.h engine/process/pinned_pipe.cc \
-	engine/process/pinned_pipe.h engine/process/process.cc engine/process/process.h \
-	engine/process/settings.cc engine/process/settings.h engine/process/stage.cc \
-	engine/process/stage.h engine/process/store.cc engine/process/store.h \
+	engine/process/pinned_pipe.h engine/process/pool.cc engine/process/pool.h engine/process/process.cc engine/process/process.h \
+	engine/process/settings.cc engine/process/settings.h engine/process/sharing.cc engine/process/sharing.h engine/process/stage.cc \
+	engine/process/stage.h \
 	engine/process/topology_file.cc engine/process/topology_file.h engine/process/trace.cc \
 	engine/process/trace.h engine/process/user_ops.cc engine/process/user_ops.h \
 	engine/communicator/adapters.cc engine/communicator/adapters.h \

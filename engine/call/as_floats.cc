@@ -47,7 +47,7 @@ void borrow_floats(Call &call, Numbers &numbers)
         why = call.device->device()->load_kernels();
         if (why.ok()) {
             numbers.on_device = loan(call,
-                                     call.process().store().borrow_scratch(
+                                     call.process().pool().borrow_scratch(
                                          call.device->device(), numbers.most() * sizeof(float)),
                                      why);
         }
@@ -63,7 +63,7 @@ void borrow_floats(Call &call, Numbers &numbers)
         why = {};
     }
     numbers.on_host = loan(
-        call, call.process().store().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)),
+        call, call.process().pool().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)),
         why);
     call.note(std::move(why));
 }

@@ -26,7 +26,7 @@ bool take_reserved(Call &call)
     if (reserved.bounce == nullptr) {
         return false;
     }
-    const auto device = call.process().store().device_of(call.buffers.device());
+    const auto device = call.process().contexts().device_of(call.buffers.device());
     if (!device.ok() || &**device != reserved.device()) {
         return false;
     }
@@ -45,8 +45,7 @@ Status borrow_bounce(Call &call, Sends sends)
         return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
                                      "stream, or the driver has failed there before");
     }
-    auto bounce =
-        call.process().store().borrow_device(call.buffers.device(), sends, order_of(call));
+    auto bounce = call.process().pool().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
@@ -66,13 +65,13 @@ Status borrow_bounce(Call &call, Sends sends)
 // stream's own work alone.
 Result<bool> mark(Call &call, const PointerInfo &info)
 {
-    Store &store = call.process().store();
-    Result<bool> done = store.legacy_work_done(info);
+    Pool &pool = call.process().pool();
+    Result<bool> done = call.process().contexts().legacy_work_done(info);
     if (!done.ok() || *done ||
-        (call.must_not_wait() && !store.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
+        (call.must_not_wait() && !pool.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
         return done;
     }
-    auto borrowed = store.borrow_device(info, Sends::kBounced, order_of(call));
+    auto borrowed = pool.borrow_device(info, Sends::kBounced, order_of(call));
     if (!borrowed.ok()) { // for lack of memory: the legacy stream is asked again
         return done;
     }
@@ -90,11 +89,11 @@ bool try_borrow_bounce(Call &call)
     }
     const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
     if (!call.is_attached() && call.must_not_wait() &&
-        !call.process().store().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
+        !call.process().pool().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
         return false;
     }
     if (sends == Sends::kDirectIfPossible &&
-        !call.process().store().has_tried_direct(call.buffers.device())) {
+        !call.process().direct_messages().has_tried(call.buffers.device())) {
         return false;
     }
     Status problem = borrow_bounce(call, sends);
@@ -112,7 +111,7 @@ bool poll_work(Call &call, const PointerInfo &info)
         call.comm.named_stream().is_named()) { // a stream has got here
         return true;
     }
-    Store &store = call.process().store();
+    Pool &pool = call.process().pool();
     Result<bool> done = call.marker != nullptr ? call.marker->copy_done() : mark(call, info);
     if (call.marker != nullptr) {
         call.marker->leave();
@@ -121,10 +120,10 @@ bool poll_work(Call &call, const PointerInfo &info)
         return false;
     }
     if (!done.ok()) {
-        store.discard(std::move(call.marker));
+        pool.discard(std::move(call.marker));
         call.note(done.take_status());
     }
-    store.give_back(std::move(call.marker));
+    pool.give_back(std::move(call.marker));
     return true;
 }
 
@@ -133,7 +132,7 @@ void borrow_for_mixed(Call &call)
     if (on_device(call.buffers.recv)) {
         return;
     }
-    auto bounce = call.process().store().borrow_host();
+    auto bounce = call.process().pool().borrow_host();
     if (bounce.ok()) {
         call.host = std::move(*bounce);
     } else {
@@ -144,12 +143,12 @@ void borrow_for_mixed(Call &call)
 // The bounces go back, but for what a persistent call will need again.
 void Call::give_back(int result) noexcept
 {
-    Store &store = process().store();
-    store.give_back(std::move(host));
-    store.give_back(std::move(marker));
+    Pool &pool = process().pool();
+    pool.give_back(std::move(host));
+    pool.give_back(std::move(marker));
     if (!failure.ok()) {
         classified.reset();
-        store.discard(std::move(device)); // the store takes nothing back of this device
+        pool.discard(std::move(device)); // the pool takes nothing back of this device
         return;
     }
     if (result != HETCOLL_SUCCESS) {
@@ -161,7 +160,7 @@ void Call::give_back(int result) noexcept
         }
         uses_reserved = false;
     } else if (!classified) {
-        store.give_back(std::move(device));
+        pool.give_back(std::move(device));
     }
 }
 
@@ -169,7 +168,7 @@ bool Call::is_independent() const noexcept { return comm.named_stream().exists()
 
 bool Call::must_not_wait() const noexcept
 {
-    return !uses_reserved && process().store().queued().any();
+    return !uses_reserved && process().contexts().queued().any();
 }
 
 } // namespace hetcoll

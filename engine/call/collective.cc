@@ -69,7 +69,7 @@ Loan<Scratch> place_vectors(Call &call)
     }
     Status problem;
     Loan<Scratch> scratch = loan(
-        call, call.process().store().borrow_scratch(call.device->device(), call.bytes), problem);
+        call, call.process().pool().borrow_scratch(call.device->device(), call.bytes), problem);
     if (scratch != nullptr) {
         buffers.out = scratch->data();
         Result<PointerInfo> found = call.process().pointers().find(buffers.out);

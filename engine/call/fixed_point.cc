@@ -47,7 +47,7 @@ Conversion look_at_numbers(Call &call, const hetcoll_call &given)
     }
     if (call.failure.ok() && on_device(numbers.send_info) &&
         call.process().settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT) {
-        call.note(call.process().store().synchronize(numbers.send_info));
+        call.note(call.process().contexts().synchronize(numbers.send_info));
     }
     if (call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) &&
         call.device->enter().ok()) {
@@ -88,7 +88,7 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
         const std::size_t bytes = std::min(call.bytes - at, kPieceBytes);
         std::byte *const buffer = static_cast<std::byte *>(call.args->recv) + at;
         Status copied =
-            call.process().store().copy_blocking(piece.get(), buffer, bytes, call.buffers.recv);
+            call.process().contexts().copy_blocking(piece.get(), buffer, bytes, call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }
@@ -99,7 +99,7 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
             call.flags |= kOutOfRange;
         }
         copied =
-            call.process().store().copy_blocking(buffer, piece.get(), bytes, call.buffers.recv);
+            call.process().contexts().copy_blocking(buffer, piece.get(), bytes, call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }

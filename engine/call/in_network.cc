@@ -38,9 +38,9 @@ void leave_direct_bounce(Call &call, Piece &piece)
     if (call.host != nullptr || !call.device->direct()) {
         return;
     }
-    auto bounce = call.process().store().borrow_device(call.buffers.recv, Sends::kBounced);
+    auto bounce = call.process().pool().borrow_device(call.buffers.recv, Sends::kBounced);
     if (bounce.ok()) {
-        call.process().store().give_back(std::move(call.device));
+        call.process().pool().give_back(std::move(call.device));
         call.device = std::move(*bounce);
         call.classified.reset();
     } else {
@@ -96,9 +96,9 @@ void keep_input(Call &call, Piece &piece, Kept &kept)
     Status why;
     if (device && kept.device == nullptr && call.device->enter().ok()) {
         kept.device =
-            loan(call, call.process().store().borrow_scratch(call.device->device(), bytes), why);
+            loan(call, call.process().pool().borrow_scratch(call.device->device(), bytes), why);
     } else if (!device && kept.host == nullptr) {
-        kept.host = loan(call, call.process().store().borrow_staging(nullptr, bytes), why);
+        kept.host = loan(call, call.process().pool().borrow_staging(nullptr, bytes), why);
     }
     if (device && kept.device != nullptr) {
         piece.kept = kept.device->data();

@@ -6,12 +6,12 @@
 
 namespace hetcoll {
 
-// Memory that goes back to the process's store by itself.
+// Memory that goes back to the process's pool by itself.
 struct GiveBack {
-    Store *store = nullptr;
+    Pool *pool = nullptr;
     template <class Memory> void operator()(Memory *memory) const noexcept
     {
-        store->give_back(std::unique_ptr<Memory>(memory));
+        pool->give_back(std::unique_ptr<Memory>(memory));
     }
 };
 template <class Memory> using Loan = std::unique_ptr<Memory, GiveBack>;
@@ -23,7 +23,7 @@ template <class Memory>
         why = borrowed.take_status();
         return {};
     }
-    return Loan<Memory>(borrowed->release(), GiveBack{&call.process().store()});
+    return Loan<Memory>(borrowed->release(), GiveBack{&call.process().pool()});
 }
 
 } // namespace hetcoll

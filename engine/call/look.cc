@@ -43,9 +43,9 @@ void wait_for_contexts(Call &call)
         !call.buffers.any_device() || call.is_queued()) {
         return;
     }
-    call.note(call.process().store().synchronize(call.buffers.device()));
+    call.note(call.process().contexts().synchronize(call.buffers.device()));
     if (call.buffers.two_contexts()) {
-        call.note(call.process().store().synchronize(call.buffers.send));
+        call.note(call.process().contexts().synchronize(call.buffers.send));
     }
 }
 

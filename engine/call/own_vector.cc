@@ -25,9 +25,8 @@ OwnVector place(Call &call)
         problem = fits_attached(call.bytes, reserved);
         vector.data = problem.ok() ? reserved.data() : nullptr;
     } else {
-        vector.borrowed =
-            loan(call, call.process().store().borrow_scratch(call.device->device(), call.bytes),
-                 problem);
+        vector.borrowed = loan(
+            call, call.process().pool().borrow_scratch(call.device->device(), call.bytes), problem);
         vector.data = vector.borrowed != nullptr ? vector.borrowed->data() : nullptr;
     }
     if (problem.ok()) {

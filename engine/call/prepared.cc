@@ -110,7 +110,7 @@ Status PreparedStream::share(Call &call)
     if (Status entered = call.device->enter(); !entered.ok()) {
         return entered;
     }
-    auto scratch = call.process().store().borrow_scratch(device_, most_bytes_);
+    auto scratch = call.process().pool().borrow_scratch(device_, most_bytes_);
     if (!scratch.ok()) {
         return scratch.take_status();
     }
@@ -195,7 +195,7 @@ void PreparedStream::give_up_kernels() noexcept
 {
     kernels_.fill(std::nullopt);
     mapped_.release();
-    comm_.process().store().give_back(std::move(scratch_));
+    comm_.process().pool().give_back(std::move(scratch_));
 }
 
 PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
@@ -244,7 +244,7 @@ Result<bool> PreparedCall::is_device_memory(const void *buffer) const
     const Device &own = *stream_->device_;
     bool there = info->context == own.context();
     if (info->context == nullptr) { // of a pool or virtual memory: the primary one's
-        const auto device = process.store().device_of(*info);
+        const auto device = process.contexts().device_of(*info);
         there = device.ok() && device->get() == &own;
     }
     return there ? Result<bool>(true)

@@ -49,7 +49,7 @@ void prepare_host(Call &call)
     if (call.host != nullptr) {
         return;
     }
-    auto bounce = call.process().store().borrow_host();
+    auto bounce = call.process().pool().borrow_host();
     if (bounce.ok()) {
         call.host = std::move(*bounce);
     } else {
@@ -70,8 +70,8 @@ Loan<StagingMemory> borrow(Call &call)
     Status why;
     Loan<StagingMemory> memory =
         loan(call,
-             call.process().store().borrow_staging(pinned ? call.device->device() : nullptr,
-                                                   call.args->span + kAlignment),
+             call.process().pool().borrow_staging(pinned ? call.device->device() : nullptr,
+                                                  call.args->span + kAlignment),
              why);
     call.note(std::move(why));
     return memory;

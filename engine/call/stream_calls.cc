@@ -55,7 +55,7 @@ StreamCalls::~StreamCalls()
 
 Status StreamCalls::make(std::size_t most_bytes)
 {
-    auto device = comm_.process().store().device_of(stream_);
+    auto device = comm_.process().contexts().device_of(stream_);
     if (!device.ok()) {
         return device.take_status();
     }
@@ -78,21 +78,21 @@ Status StreamCalls::make(std::size_t most_bytes)
 // The communicator's, for the first of its streams and for one with larger calls.
 Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes)
 {
-    Store &store = comm_.process().store();
+    Pool &pool = comm_.process().pool();
     Reserved &reserved = comm_.reserved();
     if (reserved.owner != nullptr && reserved.owner != device) {
         return error(Errc::kInvalid, "a stream of another context is attached to the communicator: "
                                      "use a communicator for each context");
     }
     if (reserved.bounce == nullptr) {
-        auto bounce = store.make_independent(device);
+        auto bounce = pool.make_independent(device);
         if (!bounce.ok()) {
             return bounce.take_status();
         }
         reserved.bounce = std::move(*bounce);
     }
     if (reserved.scratch == nullptr || reserved.scratch->bytes < most_bytes) {
-        auto scratch = store.borrow_scratch(device, most_bytes);
+        auto scratch = pool.borrow_scratch(device, most_bytes);
         if (!scratch.ok()) {
             return scratch.take_status();
         }

@@ -19,22 +19,22 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
     if (!messages.ok()) {
         return messages.take_status();
     }
-    auto made = process.store().make_for_adapters(device);
+    auto made = process.pool().make_for_adapters(device);
     if (!made.ok()) {
         return made.take_status();
     }
     const auto *const slot = static_cast<const std::byte *>((*made)->landing(0));
     if (Status known = (*messages)->check({slot, (*made)->slot_bytes()}); !known.ok()) {
-        process.store().give_back(std::move(*made));
+        process.pool().give_back(std::move(*made));
         return known;
     }
     return std::unique_ptr<Adapters>(
-        new Adapters(process.store(), device, std::move(*made), std::move(*messages)));
+        new Adapters(process.pool(), device, std::move(*made), std::move(*messages)));
 }
 
-Adapters::Adapters(Store &store, std::shared_ptr<Device> device,
-                   std::unique_ptr<DeviceBounce> slots, std::unique_ptr<AdapterMessages> messages)
-    : Carrier(messages->table(), *slots), store_(store), device_(std::move(device)),
+Adapters::Adapters(Pool &pool, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,
+                   std::unique_ptr<AdapterMessages> messages)
+    : Carrier(messages->table(), *slots), pool_(pool), device_(std::move(device)),
       bounce_(std::move(slots)), messages_(std::move(messages))
 {
 }
@@ -51,7 +51,7 @@ Adapters::~Adapters()
     }
     const ContextScope scope(device_->driver(), device_->context());
     messages_.reset();
-    store_.give_back(std::move(bounce_));
+    pool_.give_back(std::move(bounce_));
 }
 
 // UCX works with CUDA in the current context, if a message takes it.

@@ -47,10 +47,10 @@ public:
 private:
     static constexpr std::uint64_t kMostTrialNs = 10'000'000'000;
 
-    Adapters(Store &store, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,
+    Adapters(Pool &pool, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,
              std::unique_ptr<AdapterMessages> messages);
 
-    Store &store_;
+    Pool &pool_;
     std::shared_ptr<Device> device_;
     std::unique_ptr<DeviceBounce> bounce_; // before the messages, which have registered its slots
     std::unique_ptr<MessageTrial> trial_;

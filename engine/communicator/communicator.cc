@@ -338,7 +338,7 @@ void Communicator::close_dead() noexcept
     for (const int rank : group_.local_ranks()) {
         const ProcessIdentity &owner = group_.process(rank);
         if (!is_alive(process_state(owner))) {
-            process_.store().sharing().memory->close_owner(owner);
+            process_.sharing().memory->close_owner(owner);
         }
     }
 }
@@ -450,14 +450,14 @@ void Communicator::pin_page(Device &device)
         (pins_ != nullptr && pins_->context == context && pins_->made == made.data())) {
         return;
     }
-    const QueuedCalls::Waiting waiting(&process_.store().queued());
+    const QueuedCalls::Waiting waiting(&process_.contexts().queued());
     if (!waiting.may()) {
         return;
     }
     pins_ = nullptr;
     pins_ = std::make_unique<Pins>(Pins{context, made.data(), {}, {}});
     const std::size_t bytes = page.memory().bytes() + page.rooms().bytes();
-    if (!process_.store().may_hold(bytes)) {
+    if (!process_.pool().may_hold(bytes)) {
         log(process_.log(), 1,
             "hetcoll: small calls go by pageable memory: pinning %zu bytes would "
             "be more than coll_hetcoll_max_memory %zu allows",

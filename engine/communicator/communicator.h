@@ -184,7 +184,7 @@ private:
     hetcoll_facts agreed_;
     NodeGroup group_;
     Membership membership_{p2p_, group_};
-    Freed freed_{process_.store(), group_};
+    Freed freed_{process_.node_sharing(), process_.contexts(), group_};
     Watch watch_;
     Peers peers_;
     std::unique_ptr<MappedCall> mapped_;
@@ -193,7 +193,7 @@ private:
     Schedules schedules_;
     std::unique_ptr<Executor> executor_;
     Reserved reserved_;
-    NamedStream named_stream_{process_.store()};
+    NamedStream named_stream_{process_.contexts()};
     const char *tag_ = nullptr;
     Story story_;
     bool ready_ = false;

@@ -21,7 +21,7 @@ Flags Freed::tell(Exporter &exporter) noexcept
 
 void Freed::hear() noexcept
 {
-    Sharing *const sharing = store_.made_sharing();
+    Sharing *const sharing = sharing_.made();
     if (sharing == nullptr || !has_peers()) {
         return;
     }
@@ -38,10 +38,10 @@ void Freed::hear() noexcept
 
 void Freed::close_now() noexcept
 {
-    Sharing &sharing = *store_.made_sharing();
+    Sharing &sharing = *sharing_.made();
     closes_ = false;
     sharing.memory->close_freed();
-    const QueuedCalls::Waiting waiting(&store_.queued());
+    const QueuedCalls::Waiting waiting(&contexts_.queued());
     if (waiting.may()) {
         sharing.exporter->release_freed();
     } else {

@@ -5,7 +5,8 @@
 
 #include "engine/meeting/flag_set.h"
 #include "engine/meeting/node_group.h"
-#include "engine/process/store.h"
+#include "engine/process/contexts.h"
+#include "engine/process/sharing.h"
 
 #include <cstdint>
 
@@ -13,27 +14,30 @@ namespace hetcoll {
 
 class Freed {
 public:
-    // Both outlive it.
-    Freed(Store &store, const NodeGroup &group) noexcept : store_(store), group_(group) {}
+    // All outlive it.
+    Freed(const NodeSharing &sharing, const Contexts &contexts, const NodeGroup &group) noexcept
+        : sharing_(sharing), contexts_(contexts), group_(group)
+    {
+    }
 
     // Finds out what this process has freed: the first in calls that wait for the GPU, meanwhile;
     // the second in others, whose time it costs.
     void look() noexcept
     {
-        if (Sharing *const sharing = store_.made_sharing()) {
+        if (Sharing *const sharing = sharing_.made()) {
             sharing->exporter->look_for_freed();
         }
     }
     void look_sometimes() noexcept
     {
-        if (Sharing *const sharing = store_.made_sharing()) {
+        if (Sharing *const sharing = sharing_.made()) {
             sharing->exporter->look_sometimes();
         }
     }
     // What this rank says of that in the next meeting.
     [[nodiscard]] Flags tell() noexcept
     {
-        Sharing *const sharing = store_.made_sharing();
+        Sharing *const sharing = sharing_.made();
         return sharing == nullptr || sharing->exporter->freed() == told_ ? Flags{}
                                                                          : tell(*sharing->exporter);
     }
@@ -55,7 +59,8 @@ private:
     [[nodiscard]] Flags tell(Exporter &exporter) noexcept;
     void close_now() noexcept;
 
-    Store &store_;
+    const NodeSharing &sharing_;
+    const Contexts &contexts_;
     const NodeGroup &group_;
     std::uint64_t told_ = 0; // Exporter::freed() when it was last told
     bool closes_ = false;    // there may be something to close

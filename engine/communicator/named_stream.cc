@@ -82,7 +82,7 @@ Status NamedStream::look_up()
     }
     std::shared_ptr<Device> found = marks.legacy_device;
     if (stream_) {
-        auto device = store_.device_of(*stream_);
+        auto device = contexts_.device_of(*stream_);
         if (!device.ok()) {
             return device.take_status();
         }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "device/device.h"
-#include "engine/process/store.h"
+#include "engine/process/contexts.h"
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@ namespace hetcoll {
 
 class NamedStream {
 public:
-    explicit NamedStream(Store &store) noexcept : store_(store) {}
+    explicit NamedStream(Contexts &contexts) noexcept : contexts_(contexts) {}
 
     // Nothing: none is named.
     void set(std::optional<CUstream> stream) noexcept;
@@ -57,7 +57,7 @@ private:
     };
     [[nodiscard]] Marked &marked();
 
-    Store &store_;
+    Contexts &contexts_;
     std::atomic<bool> named_{false}, follows_{false};
     std::optional<CUstream> stream_;
     std::unique_ptr<Marked> marked_; // null: nothing has been marked or followed yet

@@ -123,7 +123,7 @@ Progress PeerSearch::step()
 Progress PeerSearch::step_part()
 {
     if (!exchanges()) {
-        if (FdChannel *channel = process_.store().sharing().channel.get()) {
+        if (FdChannel *channel = process_.sharing().channel.get()) {
             channel->step(); // peers may be waiting for an answer
         }
     }
@@ -229,7 +229,7 @@ void PeerSearch::merge()
         part_ = Part::kDone;
     } else if (allowed_.mapping && group_.uses_pages() &&
                group_.most_ranks_on_a_node() <= ReachTrial::kMostLocalRanks) {
-        trial_.emplace(group_, process_.store().sharing(), device_);
+        trial_.emplace(group_, process_.sharing(), device_);
         part_ = Part::kOffer;
     } else {
         conclude(Mapping::kNone);

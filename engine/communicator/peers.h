@@ -4,7 +4,7 @@
 
 #include "engine/communicator/known_peers.h"
 #include "engine/communicator/peer_search.h"
-#include "plan/choice.h"
+#include "plan/way.h"
 
 #include <memory>
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "engine/meeting/node_group.h"
-#include "engine/process/store.h"
+#include "engine/process/pool.h"
 #include "transport/reach_probe.h"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // so one of each is enough.
 #pragma once
 
-#include "engine/process/store.h"
+#include "engine/process/pool.h"
 #include "transport/peer_memory.h"
 
 #include <memory>

@@ -6,12 +6,16 @@
 
 namespace hetcoll {
 
-DirectMessages::DirectMessages() = default;
+DirectMessages::DirectMessages(Contexts &contexts, const Log &log) noexcept
+    : contexts_(contexts), log_(log)
+{
+}
 
 DirectMessages::~DirectMessages() { lose(std::move(trial_)); }
 
 void DirectMessages::offer(const hetcoll_p2p &self, int tag) noexcept
 {
+    const std::lock_guard lock(offering_);
     if (answer_.load(std::memory_order_relaxed) == Answer::kNotOffered) {
         self_ = self;
         tag_ = tag;
@@ -19,7 +23,19 @@ void DirectMessages::offer(const hetcoll_p2p &self, int tag) noexcept
     }
 }
 
-void DirectMessages::step(const std::shared_ptr<Device> &device, const Log &log)
+bool DirectMessages::has_tried(const PointerInfo &pointer)
+{
+    if (known()) {
+        return true;
+    }
+    const auto device = contexts_.device_of(pointer);
+    if (device.ok()) { // without a lock: messages make others run
+        step(*device);
+    }
+    return !device.ok() || known();
+}
+
+void DirectMessages::step(const std::shared_ptr<Device> &device)
 {
     if (stepping_.exchange(true, std::memory_order_acquire)) {
         return;
@@ -32,8 +48,8 @@ void DirectMessages::step(const std::shared_ptr<Device> &device, const Log &log)
         const MessageTrial::Answer answer = step_trial(device);
         if (answer != MessageTrial::Answer::kUnknown) {
             const bool carry = answer == MessageTrial::Answer::kYes;
-            hetcoll::log(log, 1, "hetcoll: Open MPI's messages %s device memory",
-                         carry ? "carry" : "do not carry");
+            log(log_, 1, "hetcoll: Open MPI's messages %s device memory",
+                carry ? "carry" : "do not carry");
             answer_.store(carry ? Answer::kYes : Answer::kNo, std::memory_order_release);
         }
     }

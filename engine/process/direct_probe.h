@@ -7,32 +7,30 @@
 #include "base/log.h"
 #include "base/p2p.h"
 #include "device/device.h"
+#include "engine/process/contexts.h"
 #include "engine/process/message_trial.h"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace hetcoll {
 
 class DirectMessages {
 public:
-    DirectMessages();
+    // Both outlive it.
+    DirectMessages(Contexts &contexts, const Log &log) noexcept;
     ~DirectMessages();
     DirectMessages(const DirectMessages &) = delete;
     DirectMessages &operator=(const DirectMessages &) = delete;
 
     // Open MPI says so: to be tried through `self`, whose only rank is 0. Only the first offer
-    // counts. Not to be called by two threads at once.
+    // counts. Thread safe, as the rest.
     void offer(const hetcoll_p2p &self, int tag) noexcept;
-    // True: nothing has to be found out. Thread safe, as the rest.
-    [[nodiscard]] bool known() const noexcept
-    {
-        return answer_.load(std::memory_order_acquire) != Answer::kUnknown;
-    }
-    // Goes on with the process's one trial, which the first call of this starts on that device. It
-    // does nothing while another call does so, further up this thread's stack too.
-    void step(const std::shared_ptr<Device> &device, const Log &log);
+    // Whether it is known if they do; else ask again later. Tried in the context of the first
+    // pointer.
+    [[nodiscard]] bool has_tried(const PointerInfo &pointer);
     // False, too, until it is known.
     [[nodiscard]] bool work() const noexcept
     {
@@ -42,8 +40,18 @@ public:
 private:
     enum class Answer : std::uint8_t { kNotOffered, kUnknown, kNo, kYes };
 
+    [[nodiscard]] bool known() const noexcept
+    {
+        return answer_.load(std::memory_order_acquire) != Answer::kUnknown;
+    }
+    // Goes on with the process's one trial, which the first call of this starts on that device. It
+    // does nothing while another call does so, further up this thread's stack too.
+    void step(const std::shared_ptr<Device> &device);
     [[nodiscard]] MessageTrial::Answer step_trial(const std::shared_ptr<Device> &device);
 
+    Contexts &contexts_;
+    const Log &log_;
+    std::mutex offering_;
     std::atomic<Answer> answer_{Answer::kNotOffered};
     std::atomic<bool> stepping_{false}; // whoever set it owns the trial
     hetcoll_p2p self_{};

@@ -8,7 +8,7 @@ namespace hetcoll {
 std::unique_ptr<PinnedPipe> PinnedPipe::create(Process &process,
                                                const std::shared_ptr<Device> &device)
 {
-    auto memory = process.store().borrow_staging(device, kSlots * kSlotBytes);
+    auto memory = process.pool().borrow_staging(device, kSlots * kSlotBytes);
     if (!memory.ok() || (*memory)->pageable != nullptr) {
         return nullptr;
     }

@@ -137,8 +137,11 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
       topology_file_(settings.topology_file), counters_(trace_.get(), settings.ended),
       shm_budget_(settings.node_processes), machine_(node_log_),
       pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
-      store_({settings_, log_, node_log_, identity_.process, driver_, *pointers_, counters_}),
-      cpu_views_(settings_, log_, driver_), facts_(find_facts())
+      contexts_(settings_, driver_, *pointers_), direct_messages_(contexts_, log_),
+      pool_(
+          {settings_, log_, node_log_, driver_, counters_, contexts_, direct_messages_, sharing_}),
+      sharing_(settings_, log_, identity_.process, driver_), cpu_views_(settings_, log_, driver_),
+      facts_(find_facts())
 {
     const auto pointer_counter = [this](hetcoll_counter counter,
                                         std::uint64_t PointerCacheCounters::*member) {
@@ -149,10 +152,10 @@ Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
     pointer_counter(HETCOLL_POINTER_INVALIDATIONS, &PointerCacheCounters::invalidations);
     pointer_counter(HETCOLL_POINTER_QUERIES, &PointerCacheCounters::queries);
     pointer_counter(HETCOLL_POINTER_HOST, &PointerCacheCounters::host_without_query);
-    counters_.take_from(HETCOLL_MAPPINGS, [this] { return store_.peer_counters().opens; });
-    counters_.take_from(HETCOLL_HELD_MAPPED, [this] { return store_.peer_counters().bytes; });
+    counters_.take_from(HETCOLL_MAPPINGS, [this] { return sharing_.counters().opens; });
+    counters_.take_from(HETCOLL_HELD_MAPPED, [this] { return sharing_.counters().bytes; });
     counters_.take_from(HETCOLL_HELD_VIEWS, [this] { return cpu_views_.held_bytes(); });
-    const MemoryUse &use = store_.memory_use();
+    const MemoryUse &use = contexts_.memory_use();
     counters_.take_from(HETCOLL_HELD_PINNED, [&use] { return use.pinned_bytes.load(); });
     counters_.take_from(HETCOLL_HELD_DEVICE, [&use] { return use.device_bytes.load(); });
 }
@@ -165,7 +168,7 @@ hetcoll_facts Process::find_facts() const noexcept
     facts.may_have_gpu = may_have_gpu_ ? 1 : 0;
     facts.small_limit = settings_.small_limit;
     facts.chunk_bytes = settings_.chunk_bytes;
-    facts.slot_bytes = store_.slot_bytes();
+    facts.slot_bytes = pool_.slot_bytes();
     facts.algorithm = parsed_.algorithm;
     facts.ipc = settings_.ipc == HETCOLL_IPC_AUTO ? 1 : 0;
     facts.check = settings_.check == HETCOLL_CHECK_OFF ? 1 : 0;

@@ -7,15 +7,18 @@
 #include "base/status.h"
 #include "device/nvtx.h"
 #include "engine/process/aggregator_list.h"
+#include "engine/process/contexts.h"
 #include "engine/process/counters.h"
 #include "engine/process/cpu_views.h"
+#include "engine/process/direct_probe.h"
 #include "engine/process/frame_memory.h"
 #include "engine/process/known_prices.h"
 #include "engine/process/memory_reserve.h"
 #include "engine/process/notices.h"
 #include "engine/process/patience.h"
+#include "engine/process/pool.h"
 #include "engine/process/settings.h"
-#include "engine/process/store.h"
+#include "engine/process/sharing.h"
 #include "engine/process/topology_file.h"
 #include "engine/process/trace.h"
 #include "engine/process/user_ops.h"
@@ -59,7 +62,12 @@ public:
     // With the call that Open MPI serves now: with one at a time.
     [[nodiscard]] Patience &patience() noexcept { return patience_; }
     [[nodiscard]] PointerCache &pointers() noexcept { return *pointers_; }
-    [[nodiscard]] Store &store() noexcept { return store_; }
+    [[nodiscard]] Contexts &contexts() noexcept { return contexts_; }
+    [[nodiscard]] Pool &pool() noexcept { return pool_; }
+    [[nodiscard]] DirectMessages &direct_messages() noexcept { return direct_messages_; }
+    // Made at first use; requires that the driver is loaded.
+    [[nodiscard]] Sharing &sharing() { return sharing_.get(); }
+    [[nodiscard]] const NodeSharing &node_sharing() const noexcept { return sharing_; }
     [[nodiscard]] FrameMemory &frame_memory() noexcept { return frame_memory_; }
     [[nodiscard]] ShmBudget &shm_budget() noexcept { return shm_budget_; }
     [[nodiscard]] CpuViews &cpu_views() noexcept { return cpu_views_; }
@@ -136,7 +144,10 @@ private:
     DriverLibrary driver_;
     MachineProbe machine_;
     std::unique_ptr<PointerCache> pointers_;
-    Store store_;
+    Contexts contexts_;
+    DirectMessages direct_messages_;
+    Pool pool_;
+    NodeSharing sharing_;
     CpuViews cpu_views_;
     hetcoll_facts facts_; // of all above
 };

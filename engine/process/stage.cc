@@ -35,9 +35,9 @@ Stage::~Stage()
             finish(buffer);
         }
         if (!failed_ever_) { // else nothing made in that context is used again
-            process_.store().give_back(std::move(buffer.memory));
+            process_.pool().give_back(std::move(buffer.memory));
             if (buffer.pipe != nullptr) {
-                process_.store().give_back(buffer.pipe->take_memory());
+                process_.pool().give_back(buffer.pipe->take_memory());
             }
         }
     }
@@ -68,7 +68,7 @@ void Stage::add(void *buffer, Result<PointerInfo> found)
 
 void Stage::find_device(Buffer &buffer)
 {
-    auto device = process_.store().device_of(buffer.info);
+    auto device = process_.contexts().device_of(buffer.info);
     if (device.ok()) {
         buffer.device = std::move(*device);
     } else {
@@ -147,8 +147,8 @@ std::byte *Stage::memory_for(Buffer &buffer, std::size_t bytes, std::size_t data
     // Pinning takes memory from everybody: large buffers go through a few pinned slots.
     const bool pinned = scope && scope->result() == CUDA_SUCCESS && !is_sparse &&
                         bytes <= process_.settings().stage_pinned;
-    auto memory = process_.store().borrow_staging(pinned ? buffer.device : nullptr,
-                                                  is_sparse ? kAlignment : bytes);
+    auto memory = process_.pool().borrow_staging(pinned ? buffer.device : nullptr,
+                                                 is_sparse ? kAlignment : bytes);
     if (!memory.ok()) {
         note(memory.take_status());
         return nullptr;
@@ -227,7 +227,7 @@ void Stage::start_read()
     has_input_ = true;
     for (Buffer &buffer : buffers_) {
         if (process_.settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT && buffer.device != nullptr) {
-            Status synchronized = process_.store().synchronize(buffer.info);
+            Status synchronized = process_.contexts().synchronize(buffer.info);
             has_input_ = has_input_ && (synchronized.ok() || buffer.read.empty());
             note(std::move(synchronized));
         }
@@ -356,7 +356,7 @@ template <class Copy> Status Stage::copy_rows(const Buffer &buffer, PinnedPipe::
 Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Way way)
 {
     return copy_rows(buffer, way, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
-        return process_.store().copy_blocking(to, from, bytes, buffer.info);
+        return process_.contexts().copy_blocking(to, from, bytes, buffer.info);
     });
 }
 

@@ -49,7 +49,7 @@ unit_sources_engine = \
 	test/unit/engine_settings_test.cc \
 	test/unit/engine_stage_test.cc \
 	test/unit/engine_streams.h \
-	test/unit/engine_store_test.cc \
+	test/unit/engine_pool_test.cc \
 	test/unit/engine_subgroup_test.cc \
 	test/unit/engine_switch_points_test.cc \
 	test/unit/engine_story_test.cc \

@@ -441,7 +441,7 @@ TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
 {
     Process &process = ranks_.process(0);
     const PointerInfo info = *process.pointers().find(first_.data());
-    auto bounce = process.store().borrow_device(info, Sends::kBounced);
+    auto bounce = process.pool().borrow_device(info, Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
     MappedCall &mapped = ranks_.comm(0).mapped();
     ASSERT_TRUE(mapped
@@ -456,7 +456,7 @@ TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
                     .ok());
     mapped.remember(); // as if a call had gone well
     mapped.release();
-    process.store().give_back(std::move(*bounce));
+    process.pool().give_back(std::move(*bounce));
     for (auto &word : ranks_.comm(1).group().own_slot().progress) {
         word = kCount / 2 * sizeof(int); // rank 1 has done all of every step
     }

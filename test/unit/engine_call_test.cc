@@ -107,7 +107,7 @@ protected:
             return static_cast<TriedMessagesTest *>(messages)->arrive_ ? 1 : 0;
         };
         self.progress = [](void *) { ADD_FAILURE() << "a step made messages advance"; };
-        process_->store().offer_direct(self, 5);
+        process_->direct_messages().offer(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
         other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
@@ -166,7 +166,7 @@ protected:
             return 1;
         };
         self.progress = [](void *) {};
-        process_->store().offer_direct(self, 5);
+        process_->direct_messages().offer(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
         other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
@@ -187,10 +187,10 @@ TEST_F(CarriedMessagesTest, WhatAPoolMadeGoesThroughPinnedMemory)
     const hetcoll_call alone = call(input, result, kMany);
     Operation first(*other_, alone);
     EXPECT_EQ(finish(first), HETCOLL_SUCCESS);
-    auto bounce = process_->store().borrow_device(*process_->pointers().find(input.data()),
-                                                  Sends::kDirectIfPossible);
+    auto bounce = process_->pool().borrow_device(*process_->pointers().find(input.data()),
+                                                 Sends::kDirectIfPossible);
     ASSERT_TRUE(bounce.ok() && (*bounce)->direct());
-    process_->store().give_back(std::move(*bounce));
+    process_->pool().give_back(std::move(*bounce));
 
     const std::vector<int> numbers = mine(kMany);
     const std::size_t bytes = kMany * sizeof(int);

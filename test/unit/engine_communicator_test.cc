@@ -476,7 +476,7 @@ TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
     const auto comm = ready(On::kOneNode);
     Numbers<int> vector(Where::kDevice, {1});
     const auto bounce =
-        process_->store().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
+        process_->pool().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
     const auto more = (*bounce)->device()->make_pinned(256u << 10);
     ASSERT_TRUE(more.ok());

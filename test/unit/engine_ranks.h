@@ -40,7 +40,7 @@ public:
             buffers.emplace_back(kBytes);
             infos.push_back(buffers.back().info(*processes.back()));
             bounces.push_back(
-                std::move(*processes.back()->store().borrow_device(infos.back(), Sends::kBounced)));
+                std::move(*processes.back()->pool().borrow_device(infos.back(), Sends::kBounced)));
         }
         if (disguise) {
             disguise(identities);

@@ -1,4 +1,4 @@
-#include "engine/process/store.h"
+#include "engine/process/pool.h"
 
 #include "engine_process.h"
 #include "memory_network.h"
@@ -26,9 +26,9 @@ using test::take_log;
 
 constexpr std::size_t kMiB = 1u << 20;
 
-class StoreTest : public ::testing::Test {
+class PoolTest : public ::testing::Test {
 protected:
-    explicit StoreTest(std::size_t max_memory = 0)
+    explicit PoolTest(std::size_t max_memory = 0)
     {
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
         hetcoll_settings settings = default_settings();
@@ -39,31 +39,33 @@ protected:
         take_log();
     }
 
-    [[nodiscard]] Store &store() { return process_->store(); }
+    [[nodiscard]] Pool &pool() { return process_->pool(); }
+    [[nodiscard]] Contexts &contexts() { return process_->contexts(); }
+    [[nodiscard]] DirectMessages &direct_messages() { return process_->direct_messages(); }
     [[nodiscard]] std::uint64_t counter(hetcoll_counter which)
     {
         return process_->counters().counter(which);
     }
-    [[nodiscard]] std::shared_ptr<Device> device() { return *store().device_of(info_); }
+    [[nodiscard]] std::shared_ptr<Device> device() { return *contexts().device_of(info_); }
 
     std::unique_ptr<Process> process_;
     std::optional<DeviceBuffer> buffer_;
     PointerInfo info_;
 };
 
-TEST_F(StoreTest, ABounceServesTheNextCallOfItsContext)
+TEST_F(PoolTest, ABounceServesTheNextCallOfItsContext)
 {
-    auto first = store().borrow_device(info_, Sends::kBounced);
+    auto first = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(first.ok()) << first.status().message();
     DeviceBounce *const bounce = first->get();
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 1u);
-    auto second = store().borrow_device(info_, Sends::kBounced);
+    auto second = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(second.ok());
     EXPECT_NE(second->get(), bounce);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 2u);
-    store().give_back(std::move(*first));
+    pool().give_back(std::move(*first));
     const CallCount calls("cuMemHostAlloc");
-    auto third = store().borrow_device(info_, Sends::kBounced);
+    auto third = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(third.ok());
     EXPECT_EQ(third->get(), bounce);
     EXPECT_EQ(calls.get(), 0u);
@@ -71,65 +73,65 @@ TEST_F(StoreTest, ABounceServesTheNextCallOfItsContext)
 }
 
 // Which driver calls may wait for the device: emulated_gpu/README.md.
-TEST_F(StoreTest, WhileACallIsQueuedABounceIsLentThatMakesNothingMore)
+TEST_F(PoolTest, WhileACallIsQueuedABounceIsLentThatMakesNothingMore)
 {
-    store().give_back(std::move(*store().borrow_device(info_, Sends::kBounced)));
-    QueuedCalls &queued = store().queued();
+    pool().give_back(std::move(*pool().borrow_device(info_, Sends::kBounced)));
+    QueuedCalls &queued = contexts().queued();
     queued.open();
     queued.begin();
-    EXPECT_FALSE(store().may_borrow_device(info_, Sends::kBounced));
+    EXPECT_FALSE(pool().may_borrow_device(info_, Sends::kBounced));
     queued.end();
-    store().give_back(std::move(*store().borrow_device(info_, Sends::kBounced)));
+    pool().give_back(std::move(*pool().borrow_device(info_, Sends::kBounced)));
     queued.begin();
-    EXPECT_TRUE(store().may_borrow_device(info_, Sends::kBounced));
-    auto bounce = store().borrow_device(info_, Sends::kBounced);
+    EXPECT_TRUE(pool().may_borrow_device(info_, Sends::kBounced));
+    auto bounce = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(bounce.ok()) << bounce.status().message();
     const CallCount streams("cuStreamCreateWithPriority"), events("cuEventCreate"),
         pinned("cuMemHostAlloc");
     EXPECT_TRUE((*bounce)->divide(kMaxBounceSlots, DeviceBounce::kReservedLanes).ok());
     EXPECT_EQ(streams.get() + events.get() + pinned.get(), 0u);
     (*bounce)->leave();
-    EXPECT_FALSE(store().borrow_device(info_, Sends::kBounced).ok());
-    store().give_back(std::move(*bounce));
+    EXPECT_FALSE(pool().borrow_device(info_, Sends::kBounced).ok());
+    pool().give_back(std::move(*bounce));
     queued.end();
     queued.close();
 }
 
-TEST_F(StoreTest, TheFirstBounceSaysThatTheGpuIsEmulated)
+TEST_F(PoolTest, TheFirstBounceSaysThatTheGpuIsEmulated)
 {
-    auto first = store().borrow_device(info_, Sends::kBounced);
-    auto second = store().borrow_device(info_, Sends::kBounced);
+    auto first = pool().borrow_device(info_, Sends::kBounced);
+    auto second = pool().borrow_device(info_, Sends::kBounced);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
     EXPECT_EQ(log[0], "0 hetcoll: runs on the emulated GPU: results are right, times say nothing "
                       "about a GPU");
 }
 
-TEST_F(StoreTest, HostBouncesNeedNoDriver)
+TEST_F(PoolTest, HostBouncesNeedNoDriver)
 {
     const CallCount calls;
-    auto bounce = store().borrow_host();
+    auto bounce = pool().borrow_host();
     ASSERT_TRUE(bounce.ok());
     HostBounce *const first = bounce->get();
-    store().give_back(std::move(*bounce));
-    auto again = store().borrow_host();
+    pool().give_back(std::move(*bounce));
+    auto again = pool().borrow_host();
     EXPECT_EQ(again->get(), first);
     EXPECT_EQ(calls.get(), 0u);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 1u);
 }
 
 // Messages of device memory are tried once, and with these they do not arrive.
-TEST_F(StoreTest, WhatOpenMpiOffersIsTriedOnce)
+TEST_F(PoolTest, WhatOpenMpiOffersIsTriedOnce)
 {
-    EXPECT_TRUE(store().has_tried_direct(info_)); // nothing is offered
+    EXPECT_TRUE(direct_messages().has_tried(info_)); // nothing is offered
     MemoryNetwork network(1, false, 1);
     network.fail_send(1);
     for (int call = 0; call < 2; ++call) {
-        store().offer_direct(network.rank(0), 5);
-        while (!store().has_tried_direct(info_)) {
+        direct_messages().offer(network.rank(0), 5);
+        while (!direct_messages().has_tried(info_)) {
             std::this_thread::yield(); // to the device
         }
-        auto bounce = store().borrow_device(info_, Sends::kDirectIfPossible);
+        auto bounce = pool().borrow_device(info_, Sends::kDirectIfPossible);
         ASSERT_TRUE(bounce.ok()) << bounce.status().message();
         EXPECT_FALSE((*bounce)->direct());
     }
@@ -140,71 +142,71 @@ TEST_F(StoreTest, WhatOpenMpiOffersIsTriedOnce)
     EXPECT_EQ(network.sends(), 1);
 }
 
-TEST_F(StoreTest, NobodyTriesWhatACallCannotUse)
+TEST_F(PoolTest, NobodyTriesWhatACallCannotUse)
 {
     MemoryNetwork network(1, false, 1);
-    store().offer_direct(network.rank(0), 5);
-    ASSERT_TRUE(store().borrow_device(info_, Sends::kBounced).ok());
-    auto bounce = store().borrow_device(info_, Sends::kDirectIfPossible);
+    direct_messages().offer(network.rank(0), 5);
+    ASSERT_TRUE(pool().borrow_device(info_, Sends::kBounced).ok());
+    auto bounce = pool().borrow_device(info_, Sends::kDirectIfPossible);
     ASSERT_TRUE(bounce.ok());
     EXPECT_FALSE((*bounce)->direct()); // not known
     EXPECT_EQ(network.sends(), 0);
 }
 
 // Its slots are device memory, so no other call takes it, and the next communicator does.
-TEST_F(StoreTest, ABounceForAdaptersServesTheNextOne)
+TEST_F(PoolTest, ABounceForAdaptersServesTheNextOne)
 {
-    auto first = store().make_for_adapters(device());
+    auto first = pool().make_for_adapters(device());
     ASSERT_TRUE(first.ok()) << first.status().message();
     DeviceBounce *const bounce = first->get();
     EXPECT_EQ(bounce->slots(), Slots::kDevice);
-    store().give_back(std::move(*first));
-    auto other = store().borrow_device(info_, Sends::kBounced);
+    pool().give_back(std::move(*first));
+    auto other = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(other.ok());
     EXPECT_NE(other->get(), bounce);
-    auto second = store().make_for_adapters(device());
+    auto second = pool().make_for_adapters(device());
     ASSERT_TRUE(second.ok());
     EXPECT_EQ(second->get(), bounce);
-    auto third = store().make_for_adapters(device()); // while the other one is in use
+    auto third = pool().make_for_adapters(device()); // while the other one is in use
     ASSERT_TRUE(third.ok());
     EXPECT_NE(third->get(), bounce);
 }
 
 // ---- staging memory, scratch ----
 
-TEST_F(StoreTest, StagingMemoryIsTheSmallestThatFits)
+TEST_F(PoolTest, StagingMemoryIsTheSmallestThatFits)
 {
-    auto large = store().borrow_staging(device(), 300000);
-    auto small = store().borrow_staging(device(), 100000);
+    auto large = pool().borrow_staging(device(), 300000);
+    auto small = pool().borrow_staging(device(), 100000);
     ASSERT_TRUE(large.ok() && small.ok());
     EXPECT_EQ((*large)->bytes, 320u << 10); // whole 64 KiB
     EXPECT_EQ((*small)->bytes, 128u << 10);
     EXPECT_NE((*small)->pinned.get(), nullptr);
     StagingMemory *const kept = small->get();
-    store().give_back(std::move(*large));
-    store().give_back(std::move(*small));
-    auto again = store().borrow_staging(device(), 90000);
+    pool().give_back(std::move(*large));
+    pool().give_back(std::move(*small));
+    auto again = pool().borrow_staging(device(), 90000);
     EXPECT_EQ(again->get(), kept);
-    EXPECT_EQ((*store().borrow_staging(device(), 90000))->bytes, 320u << 10);
+    EXPECT_EQ((*pool().borrow_staging(device(), 90000))->bytes, 320u << 10);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 2u);
 }
 
-TEST_F(StoreTest, WithoutADeviceStagingMemoryIsPageableAndNotKept)
+TEST_F(PoolTest, WithoutADeviceStagingMemoryIsPageableAndNotKept)
 {
-    auto memory = store().borrow_staging(nullptr, 100);
+    auto memory = pool().borrow_staging(nullptr, 100);
     ASSERT_TRUE(memory.ok());
     EXPECT_NE((*memory)->pageable, nullptr);
     EXPECT_EQ((*memory)->data(), (*memory)->pageable.get());
-    store().give_back(std::move(*memory));
-    ASSERT_TRUE(store().borrow_staging(nullptr, 100).ok());
+    pool().give_back(std::move(*memory));
+    ASSERT_TRUE(pool().borrow_staging(nullptr, 100).ok());
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 2u);
 }
 
-TEST_F(StoreTest, StagesThroughPageableMemoryWhereNoneCanBePinned)
+TEST_F(PoolTest, StagesThroughPageableMemoryWhereNoneCanBePinned)
 {
     const auto owner = device();
     const Faults faults("cuMemHostAlloc:*:2");
-    auto memory = store().borrow_staging(owner, 100);
+    auto memory = pool().borrow_staging(owner, 100);
     ASSERT_TRUE(memory.ok());
     EXPECT_NE((*memory)->pageable, nullptr);
     const auto log = take_log();
@@ -214,93 +216,93 @@ TEST_F(StoreTest, StagesThroughPageableMemoryWhereNoneCanBePinned)
         << log[0];
 }
 
-TEST_F(StoreTest, OneScratchOfADeviceIsKeptTheLargest)
+TEST_F(PoolTest, OneScratchOfADeviceIsKeptTheLargest)
 {
-    auto small = store().borrow_scratch(device(), 100);
-    auto large = store().borrow_scratch(device(), 2 * kMiB + 1);
+    auto small = pool().borrow_scratch(device(), 100);
+    auto large = pool().borrow_scratch(device(), 2 * kMiB + 1);
     ASSERT_TRUE(small.ok() && large.ok());
     EXPECT_EQ((*small)->bytes, 2 * kMiB);
     EXPECT_EQ((*large)->bytes, 4 * kMiB);
     EXPECT_EQ((*large)->allocation.base, reinterpret_cast<std::uintptr_t>((*large)->data()));
     Scratch *const kept = large->get();
-    store().give_back(std::move(*small));
-    store().give_back(std::move(*large));
+    pool().give_back(std::move(*small));
+    pool().give_back(std::move(*large));
     EXPECT_EQ(counter(HETCOLL_HELD_DEVICE), 4 * kMiB);
-    auto again = store().borrow_scratch(device(), 100);
+    auto again = pool().borrow_scratch(device(), 100);
     EXPECT_EQ(again->get(), kept);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 2u);
 }
 
-TEST_F(StoreTest, NothingIsAFineThingToGiveBack)
+TEST_F(PoolTest, NothingIsAFineThingToGiveBack)
 {
-    store().give_back(std::unique_ptr<DeviceBounce>());
-    store().give_back(std::unique_ptr<HostBounce>());
-    store().give_back(std::unique_ptr<StagingMemory>());
-    store().give_back(std::unique_ptr<Scratch>());
-    store().discard(nullptr);
+    pool().give_back(std::unique_ptr<DeviceBounce>());
+    pool().give_back(std::unique_ptr<HostBounce>());
+    pool().give_back(std::unique_ptr<StagingMemory>());
+    pool().give_back(std::unique_ptr<Scratch>());
+    pool().discard(nullptr);
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 0u);
 }
 
 // ---- coll_hetcoll_max_memory ----
 
-class BoundedStoreTest : public StoreTest {
+class BoundedPoolTest : public PoolTest {
 protected:
-    BoundedStoreTest() : StoreTest(8 * kMiB) {}
+    BoundedPoolTest() : PoolTest(8 * kMiB) {}
 };
 
-TEST_F(BoundedStoreTest, SlotsTakeHalfOfItAtMost)
+TEST_F(BoundedPoolTest, SlotsTakeHalfOfItAtMost)
 {
     EXPECT_EQ(process_->facts().slot_bytes, 8 * kMiB / 2 / (2 * kBounceSlots));
-    auto bounce = store().borrow_device(info_, Sends::kBounced);
+    auto bounce = pool().borrow_device(info_, Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
     EXPECT_LE(counter(HETCOLL_HELD_PINNED), 5 * kMiB);
 }
 
-TEST_F(BoundedStoreTest, AScratchBeyondItIsAnError)
+TEST_F(BoundedPoolTest, AScratchBeyondItIsAnError)
 {
-    auto scratch = store().borrow_scratch(device(), 9 * kMiB);
+    auto scratch = pool().borrow_scratch(device(), 9 * kMiB);
     ASSERT_FALSE(scratch.ok());
     EXPECT_EQ(scratch.status().code(), Errc::kNoMemory);
     EXPECT_EQ(scratch.status().message(),
               "a copy of 10485760 bytes would be more than coll_hetcoll_max_memory 8388608 allows");
 }
 
-TEST_F(BoundedStoreTest, StagingMemoryBeyondItIsPageable)
+TEST_F(BoundedPoolTest, StagingMemoryBeyondItIsPageable)
 {
-    auto memory = store().borrow_staging(device(), 9 * kMiB);
+    auto memory = pool().borrow_staging(device(), 9 * kMiB);
     ASSERT_TRUE(memory.ok());
     EXPECT_NE((*memory)->pageable, nullptr);
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 0u);
 }
 
-TEST_F(BoundedStoreTest, IdleMemoryMakesRoom)
+TEST_F(BoundedPoolTest, IdleMemoryMakesRoom)
 {
-    store().give_back(std::move(*store().borrow_staging(device(), 5 * kMiB)));
+    pool().give_back(std::move(*pool().borrow_staging(device(), 5 * kMiB)));
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 5 * kMiB);
-    EXPECT_FALSE(store().may_hold(4 * kMiB));
-    auto scratch = store().borrow_scratch(device(), 4 * kMiB);
+    EXPECT_FALSE(pool().may_hold(4 * kMiB));
+    auto scratch = pool().borrow_scratch(device(), 4 * kMiB);
     ASSERT_TRUE(scratch.ok()) << scratch.status().message();
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 0u);
     EXPECT_EQ(counter(HETCOLL_HELD_DEVICE), 4 * kMiB);
 }
 
-TEST_F(BoundedStoreTest, WhatIsInUseMakesNone)
+TEST_F(BoundedPoolTest, WhatIsInUseMakesNone)
 {
-    auto memory = store().borrow_staging(device(), 5 * kMiB);
-    EXPECT_FALSE(store().borrow_scratch(device(), 4 * kMiB).ok());
+    auto memory = pool().borrow_staging(device(), 5 * kMiB);
+    EXPECT_FALSE(pool().borrow_scratch(device(), 4 * kMiB).ok());
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 5 * kMiB);
 }
 
 // ---- contexts ----
 
-TEST_F(StoreTest, AContextHasOneDevice)
+TEST_F(PoolTest, AContextHasOneDevice)
 {
     EXPECT_EQ(device(), device());
     CUcontext other = cuda().make_context();
     HETCOLL_REQUIRE(cuda().driver->cuCtxPushCurrent(other));
     {
         DeviceBuffer memory(100);
-        const auto made = store().device_of(memory.info(*process_));
+        const auto made = contexts().device_of(memory.info(*process_));
         ASSERT_TRUE(made.ok());
         EXPECT_EQ((*made)->context(), other);
         EXPECT_NE(*made, device());
@@ -309,7 +311,7 @@ TEST_F(StoreTest, AContextHasOneDevice)
 }
 
 // Of a pool, say: it counts as in the primary context of its GPU.
-TEST_F(StoreTest, MemoryWithoutAContextIsInTheSameDeviceWhicheverComesFirst)
+TEST_F(PoolTest, MemoryWithoutAContextIsInTheSameDeviceWhicheverComesFirst)
 {
     ASSERT_NE(info_.context, nullptr);
     PointerInfo without = info_;
@@ -317,75 +319,75 @@ TEST_F(StoreTest, MemoryWithoutAContextIsInTheSameDeviceWhicheverComesFirst)
     const auto first = device();
     const CallCount retained("cuDevicePrimaryCtxRetain");
     for (int call = 0; call < 2; ++call) {
-        EXPECT_EQ(*store().device_of(without), first);
+        EXPECT_EQ(*contexts().device_of(without), first);
     }
     EXPECT_EQ(device(), first);
     EXPECT_EQ(retained.get(), 1u);
 
     const auto other = make_process(default_settings());
-    const auto primary = *other->store().device_of(without);
-    EXPECT_EQ(*other->store().device_of(info_), primary);
+    const auto primary = *other->contexts().device_of(without);
+    EXPECT_EQ(*other->contexts().device_of(info_), primary);
 }
 
-TEST_F(StoreTest, WhatWasMadeInAContextThatIsGoneIsNotUsedAgain)
+TEST_F(PoolTest, WhatWasMadeInAContextThatIsGoneIsNotUsedAgain)
 {
     CUcontext context = cuda().make_context();
     HETCOLL_REQUIRE(cuda().driver->cuCtxPushCurrent(context));
     const CUdeviceptr memory = cuda().allocate(100); // goes with its context
     const PointerInfo info = *process_->pointers().find(reinterpret_cast<void *>(memory));
-    auto lent = store().borrow_device(info, Sends::kBounced);
-    auto idle = store().borrow_staging(*store().device_of(info), 100);
+    auto lent = pool().borrow_device(info, Sends::kBounced);
+    auto idle = pool().borrow_staging(*contexts().device_of(info), 100);
     ASSERT_TRUE(lent.ok() && idle.ok());
-    store().give_back(std::move(*idle));
+    pool().give_back(std::move(*idle));
     HETCOLL_REQUIRE(cuda().cuCtxDestroy(context));
     HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
 
-    const auto gone = store().device_of(info);
+    const auto gone = contexts().device_of(info);
     ASSERT_FALSE(gone.ok());
     EXPECT_EQ(gone.status().code(), Errc::kDriver);
     const CallCount frees("cuMemFreeHost");
-    store().give_back(std::move(*lent));
+    pool().give_back(std::move(*lent));
     EXPECT_EQ(frees.get(), 0u); // the context took it along
     EXPECT_EQ(counter(HETCOLL_HELD_PINNED), 0u);
 }
 
-TEST_F(StoreTest, ADiscardedBounceTakesAllOfItsContextAlong)
+TEST_F(PoolTest, ADiscardedBounceTakesAllOfItsContextAlong)
 {
-    auto first = store().borrow_device(info_, Sends::kBounced);
-    auto second = store().borrow_device(info_, Sends::kBounced);
+    auto first = pool().borrow_device(info_, Sends::kBounced);
+    auto second = pool().borrow_device(info_, Sends::kBounced);
     const std::shared_ptr<Device> before = device();
     ASSERT_TRUE(first.ok() && second.ok());
-    store().discard(std::move(*first));
-    store().give_back(std::move(*second)); // of a device that the store has forgotten
+    pool().discard(std::move(*first));
+    pool().give_back(std::move(*second)); // of a device that the store has forgotten
     EXPECT_NE(device(), before);
-    ASSERT_TRUE(store().borrow_device(info_, Sends::kBounced).ok());
+    ASSERT_TRUE(pool().borrow_device(info_, Sends::kBounced).ok());
     EXPECT_EQ(counter(HETCOLL_ALLOCATIONS), 3u);
 }
 
-TEST_F(StoreTest, KnowsWhenTheLegacyStreamIsDone)
+TEST_F(PoolTest, KnowsWhenTheLegacyStreamIsDone)
 {
     ASSERT_NE(device(), nullptr); // it is made before the devices are held
     {
         HeldDevices held;
         HETCOLL_REQUIRE(cuda().cuMemsetD8Async(buffer_->address(), 1, 4096, CU_STREAM_LEGACY));
-        auto done = store().legacy_work_done(info_);
+        auto done = contexts().legacy_work_done(info_);
         ASSERT_TRUE(done.ok());
         EXPECT_FALSE(*done);
     }
-    ASSERT_TRUE(store().synchronize(info_).ok());
-    EXPECT_TRUE(*store().legacy_work_done(info_));
+    ASSERT_TRUE(contexts().synchronize(info_).ok());
+    EXPECT_TRUE(*contexts().legacy_work_done(info_));
 }
 
-TEST_F(StoreTest, ABlockingCopyIsCompleteOnReturn)
+TEST_F(PoolTest, ABlockingCopyIsCompleteOnReturn)
 {
     const std::vector<int> values{3, 1, 4, 1, 5};
     std::vector<int> back(values.size());
-    ASSERT_TRUE(store().copy_blocking(buffer_->data(), values.data(), 20, info_).ok());
-    ASSERT_TRUE(store().copy_blocking(back.data(), buffer_->data(), 20, info_).ok());
+    ASSERT_TRUE(contexts().copy_blocking(buffer_->data(), values.data(), 20, info_).ok());
+    ASSERT_TRUE(contexts().copy_blocking(back.data(), buffer_->data(), 20, info_).ok());
     EXPECT_EQ(back, values);
 }
 
-TEST_F(StoreTest, NoCounterMakesWhatItCounts)
+TEST_F(PoolTest, NoCounterMakesWhatItCounts)
 {
     const CallCount calls;
     EXPECT_EQ(counter(HETCOLL_MAPPINGS), 0u);

@@ -1,0 +1,32 @@
+#include "engine/process/sharing.h"
+
+namespace hetcoll {
+
+Sharing &NodeSharing::get()
+{
+    const std::lock_guard lock(mutex_);
+    if (!sharing_) {
+        sharing_.emplace();
+        auto channel = FdChannel::create(log_);
+        if (channel.ok()) {
+            sharing_->channel = std::move(*channel);
+        } else {
+            hetcoll::log(log_, 1, "hetcoll: %s", channel.status().message().c_str());
+        }
+        const Driver &driver = *driver_.get();
+        sharing_->exporter = Exporter::create(driver, sharing_->channel, log_);
+        PeerLimits limits;
+        limits.bytes = settings_.max_mapped;
+        sharing_->memory = PeerMemory::create(driver, self_, sharing_->channel, limits, log_);
+        made_.store(&*sharing_, std::memory_order_release);
+    }
+    return *sharing_;
+}
+
+PeerCounters NodeSharing::counters() const
+{
+    const std::lock_guard lock(mutex_);
+    return sharing_ ? sharing_->memory->counters() : PeerCounters{};
+}
+
+} // namespace hetcoll
