@@ -50,8 +50,7 @@ struct AggregatorPlan {
     // A device of this machine for RDMA, or "any": vectors go that way if the aggregator has one,
     // too (tcp_wire.h). Empty: over TLS.
     std::string rdma{};
-    // The process's, so that its communicators do not look up the same names. Null: its own.
-    std::shared_ptr<Names> names{};
+    std::shared_ptr<Names> names{}; // null: its own
 };
 
 // What went over the connection since it began.
@@ -104,6 +103,17 @@ public:
 
 protected:
     AggregatorClient() = default;
+};
+
+// A process's: its clients look up the same names once.
+class AggregatorClients {
+public:
+    virtual ~AggregatorClients() = default;
+    // As AggregatorClient::start().
+    virtual Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan) = 0;
+
+protected:
+    AggregatorClients() = default;
 };
 
 } // namespace hetcoll

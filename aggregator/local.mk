@@ -1,6 +1,12 @@
 hetcoll_sources += \
-	aggregator/client.h aggregator/client.cc \
-	aggregator/endpoint.h aggregator/endpoint.cc \
+	aggregator/client.h \
+	aggregator/client_library.h aggregator/client_library.cc \
+	aggregator/endpoint.h aggregator/endpoint.cc
+
+# A rank's side, which the component loads where coll_hetcoll_aggregators is set.
+hetcoll_aggregators_sources += \
+	aggregator/client.cc \
+	aggregator/clients.cc \
 	aggregator/frame.h aggregator/frame.cc \
 	aggregator/names.h aggregator/names.cc \
 	aggregator/openssl_library.h aggregator/openssl_library.cc \
@@ -14,6 +20,14 @@ hetcoll_sources += \
 	aggregator/tls.h aggregator/tls.cc \
 	aggregator/uct_library.h aggregator/uct_library.cc \
 	aggregator/wire.h
+
+# What the two have in common: a copy each.
+hetcoll_aggregators_common = \
+	aggregator/endpoint.cc \
+	base/element.cc \
+	base/file_mark.cc \
+	base/own_user.cc \
+	base/status.cc
 
 hetcoll_tools_sources += \
 	aggregator/group.h aggregator/group.cc \

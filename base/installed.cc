@@ -27,20 +27,6 @@ std::string real_path(const std::string &path)
     return real ? real.get() : "";
 }
 
-// Empty if the loader does not know it.
-std::string own_folder()
-{
-    Dl_info info{};
-    link_map *object = nullptr;
-    static const char marker = 0;
-    if (dladdr1(&marker, &info, reinterpret_cast<void **>(&object), RTLD_DL_LINKMAP) == 0 ||
-        object == nullptr) {
-        return {};
-    }
-    const bool is_program = object->l_name == nullptr || *object->l_name == '\0';
-    return without_last(real_path(is_program ? "/proc/self/exe" : object->l_name));
-}
-
 bool has_topologies(const std::string &folder)
 {
     return access((folder + kShipped).c_str(), R_OK) == 0;
@@ -54,6 +40,19 @@ std::string moved(const std::string &configured, const std::string &from, const 
 }
 
 } // namespace
+
+std::string own_folder()
+{
+    Dl_info info{};
+    link_map *object = nullptr;
+    static const char marker = 0;
+    if (dladdr1(&marker, &info, reinterpret_cast<void **>(&object), RTLD_DL_LINKMAP) == 0 ||
+        object == nullptr) {
+        return {};
+    }
+    const bool is_program = object->l_name == nullptr || *object->l_name == '\0';
+    return without_last(real_path(is_program ? "/proc/self/exe" : object->l_name));
+}
 
 InstalledFolders installed_folders_of(const std::string &folder)
 {

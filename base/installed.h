@@ -13,7 +13,11 @@ struct InstalledFolders {
     std::string component;  // where Open MPI should find the component; empty: nobody knows
 };
 
-// Of the component or the program that this code is a part of. In a build folder: its topologies,
+// Where the component or the program lies that this code is a part of. Empty: the loader does not
+// know.
+[[nodiscard]] std::string own_folder();
+
+// Of that component or program. In a build folder: its topologies,
 // all else where it will be installed.
 [[nodiscard]] InstalledFolders installed_folders();
 

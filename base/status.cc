@@ -12,13 +12,13 @@ namespace hetcoll {
 Status::Error *Status::no_memory() noexcept
 {
     alignas(Error) static unsigned char place[sizeof(Error)];
-    static Error *const made = new (place) Error{Errc::kNoMemory, "no host memory"};
+    static Error *const made = new (place) Error{Errc::kNoMemory, "no host memory", true};
     return made;
 }
 
 void Status::Drop::operator()(Error *error) const noexcept
 {
-    if (error != no_memory()) {
+    if (!error->is_static) {
         delete error;
     }
 }

@@ -36,6 +36,7 @@ private:
     struct Error {
         Errc code;
         std::string message;
+        bool is_static = false; // no_memory()'s, perhaps of another file that was loaded
     };
     struct Drop {
         void operator()(Error *error) const noexcept;

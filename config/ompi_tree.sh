@@ -29,7 +29,7 @@ sed "s/@HETCOLL_WITH_CUDA@/1/; \
     s/@HETCOLL_WITH_NVTX@/@coll_hetcoll_WITH_NVTX@/; \
     s/@HETCOLL_WITH_OPENSSL@/@coll_hetcoll_WITH_OPENSSL@/; \
     s/@HETCOLL_WITH_UCX@/@coll_hetcoll_WITH_UCX@/" "$src/hetcoll_config.h.in" >"$to/hetcoll_config.h.in"
-cp "$src/config/cuda_arch_flags.sh" "$src/config/component.map" "$to/config"
+cp "$src/config/cuda_arch_flags.sh" "$src/config/aggregators.map" "$src/config/component.map" "$to/config"
 for folder in base schedule topology machine plan tuning price choice device pointer_cache cuda_kernels topology_probe transport aggregator engine include \
     engine/types engine/meeting engine/process engine/communicator engine/call; do
     mkdir -p "$to/$folder"

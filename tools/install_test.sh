@@ -16,7 +16,7 @@ configured() { sed -n "s/^$1 = //p" "$HETCOLL_BUILDDIR/Makefile"; }
 run_make install
 verdict $? 'make install'
 for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_place lib/openmpi/mca_coll_hetcoll.so \
-    lib/openmpi/hetcoll_component.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_stream.h include/hetcoll_wsp.h include/hetcoll_version.h share/man/man7/hetcoll.7 \
+    lib/openmpi/hetcoll_component.so lib/openmpi/hetcoll_aggregators.so lib/libhetcoll_wsp.so include/hetcoll_types.h include/hetcoll_stream.h include/hetcoll_wsp.h include/hetcoll_version.h share/man/man7/hetcoll.7 \
     share/hetcoll/hetcoll_tuning.schema.json share/hetcoll/hetcoll_info.schema.json \
     share/hetcoll/hetcoll_bench.schema.json share/hetcoll/hetcoll_place.schema.json \
     share/hetcoll/hetcoll_sim.schema.json share/hetcoll/topology/dgx1v.topology \
@@ -26,7 +26,7 @@ for file in bin/hetcoll_tune bin/hetcoll_bench bin/hetcoll_info bin/hetcoll_plac
     [ -s "$prefix/$file" ]
     verdict $? "$file is there"
 done
-! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -name mca_coll_hetcoll.la -o -name hetcoll_component.la | grep .
+! find "$prefix" -name '*_test.sh' -o -name local.mk -o -name '*.pyc' -o -path "$prefix/lib/openmpi/*.la" | grep .
 verdict $? 'and nothing that is for the source tree'
 grep -q "^ *export OMPI_MCA_mca_base_component_path=$prefix/lib/openmpi:$OMPI_COMPONENTS" "$work/out"
 verdict $? 'it says that jobs do not find a component there, and how they do'

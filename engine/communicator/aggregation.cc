@@ -162,7 +162,7 @@ void Aggregation::connect(std::uint64_t job)
     const int node = rank / tree_.ranks_per_node;
     const int own = tree_.leaf_of[node];
     const auto [first, end] = std::equal_range(tree_.leaf_of.begin(), tree_.leaf_of.end(), own);
-    auto client = AggregatorClient::start({
+    auto client = list.clients->start({
         .endpoint = list.endpoints[own],
         .key = list.key,
         // To the aggregator the ranks of one slice are a job of their own.
@@ -176,7 +176,6 @@ void Aggregation::connect(std::uint64_t job)
         .window = list.window,
         .message_bytes = kInNetworkMessageBytes,
         .rdma = list.rdma,
-        .names = list.names,
     });
     if (client.ok()) {
         client_ = std::move(*client);

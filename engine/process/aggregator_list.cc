@@ -1,6 +1,6 @@
 #include "engine/process/aggregator_list.h"
 
-#include "aggregator/names.h"
+#include "aggregator/client_library.h"
 #include "base/hash.h"
 
 #include <algorithm>
@@ -32,15 +32,17 @@ std::optional<AggregatorList> find_aggregators(std::vector<Endpoint> endpoints,
     if (*path != '\0') {
         key = read_key(path);
     }
-    if (!key.ok()) {
-        hetcoll::log(log, 0, "hetcoll uses no aggregators: %s", key.status().message().c_str());
+    Result<std::unique_ptr<AggregatorClients>> clients =
+        key.ok() ? load_aggregator_clients() : key.take_status();
+    if (!clients.ok()) {
+        hetcoll::log(log, 0, "hetcoll uses no aggregators: %s", clients.status().message().c_str());
         return std::nullopt;
     }
     return AggregatorList{.endpoints = std::move(endpoints),
                           .key = std::move(*key),
                           .rdma =
                               settings.aggregator_rdma != nullptr ? settings.aggregator_rdma : "",
-                          .names = std::make_shared<Names>(),
+                          .clients = std::move(*clients),
                           .window = settings.aggregator_window,
                           .copy_bytes = settings.aggregator_copy,
                           .hash = hash_of(settings)};

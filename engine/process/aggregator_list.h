@@ -1,7 +1,7 @@
 // coll_hetcoll_aggregators and what goes with it.
 #pragma once
 
-#include "aggregator/endpoint.h"
+#include "aggregator/client.h"
 #include "base/log.h"
 #include "engine/types/settings.h"
 
@@ -14,20 +14,19 @@
 
 namespace hetcoll {
 
-class Names;
-
 struct AggregatorList {
     std::vector<Endpoint> endpoints;
     AggregatorKey key;
     std::string rdma{}; // this rank's device
-    std::shared_ptr<Names> names{};
+    std::unique_ptr<AggregatorClients> clients{};
     int window = 0;
     std::size_t copy_bytes = 0; // most that a call in place keeps of its input
     std::uint64_t hash = 0;     // of what must be the same on all ranks; never 0
 };
 
-// `endpoints` are what the settings name; none: there is no list. Reads the key. A key that cannot
-// be read ends no job: there is no list then either, and a line in the log.
+// `endpoints` are what the settings name; none: there is no list. Reads the key and loads what
+// connects to them. Without one of these there is no list either, and a line in the log: no job
+// ends.
 [[nodiscard]] std::optional<AggregatorList>
 find_aggregators(std::vector<Endpoint> endpoints, const hetcoll_settings &settings, const Log &log);
 

@@ -10,7 +10,7 @@ endif
 test_aggregator_worker_SOURCES = \
 	test/aggregator/ring.h test/aggregator/ring.cc \
 	test/aggregator/worker.cc
-test_aggregator_worker_LDADD = libhetcoll_command_line.la libhetcoll.la
+test_aggregator_worker_LDADD = libhetcoll_command_line.la libhetcoll_aggregators.la libhetcoll.la
 EXTRA_DIST += test/aggregator/net.sh test/aggregator/process_test.sh test/aggregator/soak.sh \
 	test/aggregator/strangers.sh test/aggregator/strangers.py
 # Not a part of make check in this length.

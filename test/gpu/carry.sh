@@ -59,7 +59,7 @@ for program in emulated_gpu/conformance bench/cpu_path_bench bench/kernel_bench 
         say "without $program, which is not built"
     fi
 done
-for library in component/mca_coll_hetcoll.so component/hetcoll_component.so emulated_gpu/lib/libcuda.so.1 \
+for library in component/mca_coll_hetcoll.so component/hetcoll_component.so component/hetcoll_aggregators.so emulated_gpu/lib/libcuda.so.1 \
     emulated_gpu/lib/libcudart.so.13 emulated_gpu/lib/libhetcoll_emulated_kernels.so examples/stream/libstream_calls.so; do
     install -D "$(readlink -f "$build/$library")" "$to/build/$library"
     strip --strip-unneeded "$to/build/$library"

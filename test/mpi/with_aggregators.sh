@@ -7,6 +7,7 @@
 #   other_key  one with another key than the ranks have
 #   nobody     nobody listens there
 #   open_key   others may read the key
+#   no_file    the component without hetcoll_aggregators.so
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
 # 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
 # HETCOLL_TEST_GROUPS: so many communicators that one must have had when the program asked it for its statistics, and
@@ -51,6 +52,14 @@ open_key)
     serve first
     chmod 644 "$work/key"
     list=$first
+    ;;
+no_file)
+    serve first
+    list=$first
+    components=$OMPI_MCA_mca_base_component_path
+    mkdir "$work/component"
+    cp -L "${components%%:*}"/{mca_coll_hetcoll,hetcoll_component}.so "$work/component" || exit 1
+    export OMPI_MCA_mca_base_component_path=$work/component:${components#*:}
     ;;
 rdma)
     serve first --rdma tcp/lo

@@ -1,5 +1,6 @@
 unit_sources_aggregator = \
 	test/fuzz/decode_fuzz.h \
+	test/unit/aggregator_client_library_test.cc \
 	test/unit/aggregator_endpoint_test.cc \
 	test/unit/aggregator_failure_test.cc \
 	test/unit/aggregator_house.h \

@@ -1,5 +1,7 @@
 #include "test/unit/engine_scripted_aggregator.h"
 
+#include "aggregator/client_library.h"
+
 namespace hetcoll::test {
 namespace {
 
@@ -38,29 +40,38 @@ private:
     const Status why_ = error(Errc::kUnsupported, "the script has ended the connection");
 };
 
+// Connects to the script, or to a real aggregator as the file would that the component loads.
+class Clients final : public AggregatorClients {
+public:
+    [[nodiscard]] Result<std::unique_ptr<AggregatorClient>>
+    start(const AggregatorPlan &plan) override
+    {
+        if (running == nullptr) {
+            return real_->start(plan);
+        }
+        running->plans.push_back(plan);
+        if (running->refuses) {
+            return error(Errc::kUnsupported, "the script lets nobody connect");
+        }
+        return std::unique_ptr<AggregatorClient>(std::make_unique<ScriptedClient>(*running));
+    }
+
+private:
+    const std::unique_ptr<AggregatorClients> real_{HETCOLL_AGGREGATOR_CLIENTS()};
+};
+
 } // namespace
 
 ScriptedAggregator::ScriptedAggregator() { running = this; }
 ScriptedAggregator::~ScriptedAggregator() { running = nullptr; }
 
-// What calls of AggregatorClient::start() are linked to, and what they were: -Wl,--wrap of its
-// name.
-#define HETCOLL_TEST_START "_ZN7hetcoll16AggregatorClient5startERKNS_14AggregatorPlanE"
-Result<std::unique_ptr<AggregatorClient>>
-start_scripted(const AggregatorPlan &plan) asm("__wrap_" HETCOLL_TEST_START);
-Result<std::unique_ptr<AggregatorClient>>
-start_real(const AggregatorPlan &plan) asm("__real_" HETCOLL_TEST_START);
+// What calls of load_aggregator_clients() are linked to: -Wl,--wrap of its name.
+Result<std::unique_ptr<AggregatorClients>>
+load_scripted() asm("__wrap__ZN7hetcoll23load_aggregator_clientsEv");
 
-Result<std::unique_ptr<AggregatorClient>> start_scripted(const AggregatorPlan &plan)
+Result<std::unique_ptr<AggregatorClients>> load_scripted()
 {
-    if (running == nullptr) {
-        return start_real(plan);
-    }
-    running->plans.push_back(plan);
-    if (running->refuses) {
-        return error(Errc::kUnsupported, "the script lets nobody connect");
-    }
-    return std::unique_ptr<AggregatorClient>(std::make_unique<ScriptedClient>(*running));
+    return std::unique_ptr<AggregatorClients>(std::make_unique<Clients>());
 }
 
 } // namespace hetcoll::test

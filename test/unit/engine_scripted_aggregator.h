@@ -1,5 +1,5 @@
-// An aggregator that is a script: while one exists every AggregatorClient of this program is
-// connected to it. The linker puts it in the place of AggregatorClient::start() (local.mk).
+// An aggregator that is a script: while one exists every AggregatorClient of this program's engines
+// is connected to it. The linker puts it in the place of load_aggregator_clients() (local.mk).
 #pragma once
 
 #include "aggregator/client.h"

@@ -85,9 +85,9 @@ test_unit_aggregator_test_LDADD = $(unit_libs)
 test_unit_engine_test_SOURCES = $(unit_sources_engine)
 nodist_EXTRA_test_unit_engine_test_SOURCES = linked_by_cxx.cc
 test_unit_engine_test_LDADD = $(unit_libs)
-# AggregatorClient::start(): engine_scripted_aggregator.h.
+# load_aggregator_clients(): engine_scripted_aggregator.h.
 test_unit_engine_test_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=_ZN7hetcoll16AggregatorClient5startERKNS_14AggregatorPlanE
+	-Wl,--wrap=_ZN7hetcoll23load_aggregator_clientsEv
 test_unit_emulated_gpu_test_SOURCES = $(unit_sources_emulated_gpu)
 nodist_EXTRA_test_unit_emulated_gpu_test_SOURCES = linked_by_cxx.cc
 test_unit_emulated_gpu_test_LDADD = emulated_gpu/libmachine.la -lgtest_main -lgtest -ldl

@@ -74,6 +74,8 @@ if [ -x "$build/hetcoll_aggregator" ]; then
     with_ one 3 ob1 "$forced" in_network differ
     message='hetcoll uses no aggregators: .*/key'
     with_ open_key 3 ob1 "$forced" in_network none
+    message='hetcoll uses no aggregators: .* cannot be loaded: /[^ ]*/hetcoll_aggregators.so: .*: install hetcoll again, or'
+    with_ no_file 3 ob1 "$forced" in_network none
     message='' also_expected=''
 else
     skip_ 'aggregators: they are not built'
