@@ -47,6 +47,9 @@ template <class To, class From> HETCOLL_HD To bits_as(From from)
 
 template <class T> inline constexpr bool kIsFloat8 =
     std::is_same_v<T, Float8E4m3> || std::is_same_v<T, Float8E5m2>;
+// Without the sign: what is above is a NaN.
+template <class T> inline constexpr unsigned kLargestFloat8 =
+    std::is_same_v<T, Float8E4m3> ? 0x7e : 0x7c;
 template <class T> inline constexpr bool kIsSmallFloat =
     std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16> || kIsFloat8<T>;
 

@@ -149,13 +149,34 @@ struct Minloc {
     }
 };
 
+// MAX and MIN of 8-bit floats. The host compares integers that are in the same order, 16 or 32 at
+// once; GPUs have instructions for the floats, and no registers to spare for the integers.
+template <class Op, class T> HETCOLL_HD T extreme_float8(T a, T b)
+{
+#if HETCOLL_ON_GPU
+    const float x = widen(a), result = Op::apply(x, widen(b));
+    const T kept = bits_as<std::uint32_t>(result) == bits_as<std::uint32_t>(x) ? a : b;
+    return result != result ? T{0x7f} : kept;
+#else
+    constexpr bool kIsMax = std::is_same_v<Op, Max>;
+    constexpr std::uint8_t kLast = kIsMax ? 0 : 0xff; // a NaN's: no number has it
+    const auto place = [](T x) {
+        const bool is_nan = (x.bits & 0x7fu) > kLargestFloat8<T>;
+        const unsigned number = (x.bits & 0x80u) != 0 ? ~x.bits : x.bits | 0x80u;
+        return static_cast<std::uint8_t>(is_nan ? kLast : number);
+    };
+    const std::uint8_t x = place(a), y = place(b);
+    const std::uint8_t first = (x > y) == kIsMax ? x : y;
+    const unsigned number = (first & 0x80u) != 0 ? first & 0x7fu : ~unsigned{first};
+    return {static_cast<std::uint8_t>(first == kLast ? 0x7fu : number)};
+#endif
+}
+
 // op(a, b), rounded to T.
 template <class Op, class T> HETCOLL_HD T combine(T a, T b)
 {
     if constexpr (kIsFloat8<T> && !std::is_base_of_v<Sum, Op>) {
-        const float x = widen(a), result = Op::apply(x, widen(b));
-        const T kept = bits_as<std::uint32_t>(result) == bits_as<std::uint32_t>(x) ? a : b;
-        return result != result ? T{0x7f} : kept;
+        return extreme_float8<Op>(a, b);
     } else if constexpr (kIsSmallFloat<T>) {
         T result;
         narrow(Op::apply(widen(a), widen(b)), result);
