@@ -36,9 +36,9 @@ public:
     // What they have found out; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return *found_; }
     // What carries messages of such calls beside Open MPI; null: nothing. Until forget().
-    [[nodiscard]] Carrier *carrier_of(const Choice &choice) const noexcept
+    [[nodiscard]] Carrier *carrier_of(const Way &way) const noexcept
     {
-        return choice.adapter_parts > 0 ? adapters() : nullptr;
+        return way.adapter_parts > 0 ? adapters() : nullptr;
     }
     // No rank is waited for any more: what has carried messages, or is being tried, ends.
     void abandon() noexcept
