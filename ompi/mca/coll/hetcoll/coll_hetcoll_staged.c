@@ -311,6 +311,18 @@ void mca_coll_hetcoll_staged_offer(mca_coll_hetcoll_module_t *module)
 #undef HETCOLL_SLOT
 }
 
+#if !HETCOLL_MODULE_INSTALLS_ITSELF
+/* Out of line: expanded for sixty slots the two macros are 15 KB of code. */
+__attribute__((noinline)) static void retain(mca_coll_base_module_t *module) { OBJ_RETAIN(module); }
+
+__attribute__((noinline)) static void release(mca_coll_base_module_t *module)
+{
+    if (NULL != module) {
+        OBJ_RELEASE(module);
+    }
+}
+#endif
+
 /* See enable() in coll_hetcoll_module.c. Slots may be empty: most components have no functions for
  * neighbours. */
 void mca_coll_hetcoll_staged_enable(mca_coll_hetcoll_module_t *module,
@@ -323,7 +335,7 @@ void mca_coll_hetcoll_staged_enable(mca_coll_hetcoll_module_t *module,
 #define HETCOLL_KEEP_SLOT(slot) \
     MCA_COLL_INSTALL_API(comm, slot, staged_##slot, &module->super, "hetcoll");
 #else
-#define HETCOLL_KEEP_SLOT(slot) OBJ_RETAIN(module->staged.coll_##slot##_module);
+#define HETCOLL_KEEP_SLOT(slot) retain(module->staged.coll_##slot##_module);
 #endif
 #define HETCOLL_SLOT(slot)                                                                 \
     if (NULL == comm->c_coll->coll_##slot || NULL == comm->c_coll->coll_##slot##_module) { \
@@ -363,10 +375,7 @@ void mca_coll_hetcoll_staged_release(mca_coll_hetcoll_module_t *module)
         return;
     }
 #if !HETCOLL_MODULE_INSTALLS_ITSELF
-#define HETCOLL_SLOT(slot)                                \
-    if (NULL != module->staged.coll_##slot##_module) {    \
-        OBJ_RELEASE(module->staged.coll_##slot##_module); \
-    }
+#define HETCOLL_SLOT(slot) release(module->staged.coll_##slot##_module);
     HETCOLL_ALL_SLOTS
 #undef HETCOLL_SLOT
 #endif
