@@ -1,7 +1,8 @@
 #!/bin/sh
 # check_dso.sh [COMPONENT.so]: what Open MPI loads into every process must be harmless there: two
-# exported symbols, no CUDA library, nothing that runs at load, no handlers, no relocated code, and no
-# code that only programs call or only ranks with aggregators. The same of the file with that code.
+# exported symbols, no CUDA library, nothing that runs at load, no handlers, no relocated code, no code
+# that only programs call or only ranks with aggregators, and no more of it than there must be. The file
+# with the code of these ranks likewise.
 set -u
 build=${HETCOLL_BUILDDIR:-.}
 dso=${1:-$build/component/hetcoll_component.so}
@@ -56,6 +57,17 @@ harmless()
 [ -f "$dso" ] || { echo "FAIL  $dso does not exist"; exit 1; }
 report "exported symbols" "hetcoll_stream_functions_1 mca_coll_hetcoll_component" "$(exported "$dso")"
 harmless "$dso" 'libmpi|libopen-pal|libopen_mpi|libpmix|libhwloc'
+
+# The host's code and data, which each process has, without debug information and without the GPU's kernels. Other
+# compilers and flags make other sizes.
+if $with_cuda && grep -qE '^CXXFLAGS = -O2( -g[0-9]?)?$' "$build/Makefile" &&
+    ${CXX:-g++} --version | head -n 1 | grep -qE '^g\+\+.* 12\.[0-9.]+$'; then
+    most_bytes=2000000
+    strip -o "$work/stripped.so" "$dso" || exit 1
+    bytes=$(($(wc -c <"$work/stripped.so") - $(cat "$build"/cuda_kernels/*.fatbin | wc -c)))
+    report "of $most_bytes bytes for the host's code, too many" "" "$([ "$bytes" -le $most_bytes ] || echo "$bytes")"
+    echo "      bytes: $bytes"
+fi
 
 # The file that loads it has nothing that another Open MPI's might not have.
 if [ $# -eq 0 ]; then

@@ -73,6 +73,8 @@ AC_DEFUN([HETCOLL_COMPILERS],
  # The same bits from g++ and nvcc: no fused multiply-add that the source does not ask for.
  HETCOLL_TRY_FLAG([-ffp-contract=off], [HETCOLL_CODE_FLAGS])
  HETCOLL_TRY_FLAG([-fvisibility=hidden], [HETCOLL_CODE_FLAGS])
+ # So that the linker can leave out of the component what nothing there calls.
+ HETCOLL_TRY_FLAG([-ffunction-sections], [HETCOLL_CODE_FLAGS])
  AC_SUBST([HETCOLL_WARNINGS])
  AC_SUBST([HETCOLL_CODE_FLAGS])
  AC_LANG_POP([C++])
