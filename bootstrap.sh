@@ -214,12 +214,13 @@ configure_build()
     fi
 }
 
+# build [GOAL]
 build()
 {
     configure_build
     jobs=$(nproc 2>/dev/null || echo 1)
-    say "make -j$jobs"
-    make -s -C build -j"$jobs" || die "the build failed, its message is above"
+    say "make -j$jobs${*:+ $*}"
+    make -s -C build -j"$jobs" "$@" || die "the build failed, its message is above"
 }
 
 say_which_gpu()
@@ -302,7 +303,7 @@ lint)
 demo)
     install_debian_packages
     find_cuda
-    build
+    build demo-programs
     run_demo
     ;;
 horovod)

@@ -16,6 +16,9 @@ hetcoll_bench_SOURCES = \
 nodist_hetcoll_bench_SOURCES = measure/commit.h
 hetcoll_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 hetcoll_bench_LDADD = libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
+# What demo.sh needs, and no more.
+demo-programs: measure/commit.h
+	$(MAKE) $(AM_MAKEFLAGS) hetcoll_bench component/mca_coll_hetcoll.so $(emulated_gpu_files)
 endif
 endif
 

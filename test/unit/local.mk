@@ -47,8 +47,7 @@ check_PROGRAMS += $(all_unit_tests) $(sim_unit_tests)
 # What they need, without all the rest.
 unit_test_goals = $(BUILT_SOURCES) $(all_unit_tests)
 if WITH_CUDA
-unit_test_goals += $(emulated_gpu_lib)/libcuda.so.1 $(emulated_gpu_lib)/libnvidia-ml.so.1 \
-	$(emulated_gpu_lib)/libgdrapi.so.2 $(emulated_gpu_lib)/libhetcoll_emulated_kernels.so
+unit_test_goals += $(emulated_gpu_files)
 endif
 TESTS += $(all_unit_tests) $(sim_unit_tests)
 
