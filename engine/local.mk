@@ -19,13 +19,13 @@ hetcoll_sources += \
 	engine/communicator/adapters.cc engine/communicator/adapters.h \
 	engine/communicator/aggregation.cc engine/communicator/aggregation.h \
 	engine/communicator/aggregator_messages.cc engine/communicator/aggregator_messages.h \
-	engine/communicator/carrier.h \
+	engine/communicator/built_schedule.h engine/communicator/carrier.h \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/communicator.cc \
 	engine/communicator/communicator.h engine/communicator/executor.cc engine/communicator/executor.h \
 	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
 	engine/communicator/freed.cc engine/communicator/freed.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
-	engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/means.h engine/communicator/membership.h \
+	engine/communicator/mapped_buffers.h engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/means.h engine/communicator/membership.h \
 	engine/communicator/named_stream.cc engine/communicator/named_stream.h \
 	engine/communicator/open_requests.cc engine/communicator/open_requests.h \
 	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \

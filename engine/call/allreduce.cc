@@ -154,7 +154,7 @@ Task<int> allreduce(Call &call)
         if (any(all, kNewDevice)) {
             comm.find_peers_anew();
         }
-        if (comm.peers().known()) {
+        if (peers_are_known(call)) {
             co_return co_await on_devices(call, choice, all, late);
         }
         start_finding_peers(call);

@@ -47,7 +47,7 @@ void borrow_floats(Call &call, Numbers &numbers)
         why = call.device->device()->load_kernels();
         if (why.ok()) {
             numbers.on_device = loan(call,
-                                     call.process().pool().borrow_scratch(
+                                     call.comm.process().pool().borrow_scratch(
                                          call.device->device(), numbers.most() * sizeof(float)),
                                      why);
         }
@@ -57,13 +57,14 @@ void borrow_floats(Call &call, Numbers &numbers)
         return;
     }
     if (!why.ok()) {
-        log(call.process().log(), 1,
+        log(call.report.log(), 1,
             "hetcoll: a rank makes floats of 8-bit floats on the host, which is slower: %s",
             why.message().c_str());
         why = {};
     }
     numbers.on_host = loan(
-        call, call.process().pool().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)),
+        call,
+        call.comm.process().pool().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)),
         why);
     call.note(std::move(why));
 }

@@ -65,7 +65,7 @@ Task<int> attach(Call &call)
         Status problem;
         co_await until([&call, &problem] { return poll_map_all(call, problem); });
         if (!problem.ok()) {
-            log(call.process().log(), 1, "hetcoll: queued calls go by messages: %s",
+            log(call.report.log(), 1, "hetcoll: queued calls go by messages: %s",
                 problem.message().c_str());
             call.flags |= kNoMapping;
         }

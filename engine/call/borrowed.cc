@@ -26,7 +26,7 @@ bool take_reserved(Call &call)
     if (reserved.bounce == nullptr) {
         return false;
     }
-    const auto device = call.process().contexts().device_of(call.buffers.device());
+    const auto device = call.comm.process().contexts().device_of(call.buffers.device());
     if (!device.ok() || &**device != reserved.device()) {
         return false;
     }
@@ -45,7 +45,8 @@ Status borrow_bounce(Call &call, Sends sends)
         return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
                                      "stream, or the driver has failed there before");
     }
-    auto bounce = call.process().pool().borrow_device(call.buffers.device(), sends, order_of(call));
+    auto bounce =
+        call.comm.process().pool().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
@@ -65,8 +66,8 @@ Status borrow_bounce(Call &call, Sends sends)
 // stream's own work alone.
 Result<bool> mark(Call &call, const PointerInfo &info)
 {
-    Pool &pool = call.process().pool();
-    Result<bool> done = call.process().contexts().legacy_work_done(info);
+    Pool &pool = call.comm.process().pool();
+    Result<bool> done = call.comm.process().contexts().legacy_work_done(info);
     if (!done.ok() || *done ||
         (call.must_not_wait() && !pool.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
         return done;
@@ -89,11 +90,12 @@ bool try_borrow_bounce(Call &call)
     }
     const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
     if (!call.is_attached() && call.must_not_wait() &&
-        !call.process().pool().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
+        !call.comm.process().pool().may_borrow_device(call.buffers.device(), sends,
+                                                      order_of(call))) {
         return false;
     }
     if (sends == Sends::kDirectIfPossible &&
-        !call.process().direct_messages().has_tried(call.buffers.device())) {
+        !call.comm.process().direct_messages().has_tried(call.buffers.device())) {
         return false;
     }
     Status problem = borrow_bounce(call, sends);
@@ -111,7 +113,7 @@ bool poll_work(Call &call, const PointerInfo &info)
         call.comm.named_stream().is_named()) { // a stream has got here
         return true;
     }
-    Pool &pool = call.process().pool();
+    Pool &pool = call.comm.process().pool();
     Result<bool> done = call.marker != nullptr ? call.marker->copy_done() : mark(call, info);
     if (call.marker != nullptr) {
         call.marker->leave();
@@ -127,12 +129,19 @@ bool poll_work(Call &call, const PointerInfo &info)
     return true;
 }
 
+const Scratch *reserved_memory(const Call &call) noexcept
+{
+    return call.uses_reserved ? call.comm.reserved().scratch.get() : nullptr;
+}
+
+bool reserved_is_mapped(const Call &call) noexcept { return call.comm.reserved().maps; }
+
 void borrow_for_mixed(Call &call)
 {
     if (on_device(call.buffers.recv)) {
         return;
     }
-    auto bounce = call.process().pool().borrow_host();
+    auto bounce = call.comm.process().pool().borrow_host();
     if (bounce.ok()) {
         call.host = std::move(*bounce);
     } else {
@@ -140,12 +149,26 @@ void borrow_for_mixed(Call &call)
     }
 }
 
+bool Call::borrow_frames() noexcept
+{
+    frame_memory = comm.process().frame_memory().borrow();
+    if (frame_memory == nullptr) {
+        return false;
+    }
+    frames.use(frame_memory->bytes());
+    return true;
+}
+
 // The bounces go back, but for what a persistent call will need again.
 void Call::give_back(int result) noexcept
 {
-    Pool &pool = process().pool();
-    pool.give_back(std::move(host));
-    pool.give_back(std::move(marker));
+    Pool &pool = comm.process().pool();
+    if (host != nullptr) {
+        pool.give_back(std::move(host));
+    }
+    if (marker != nullptr) {
+        pool.give_back(std::move(marker));
+    }
     if (!failure.ok()) {
         classified.reset();
         pool.discard(std::move(device)); // the pool takes nothing back of this device
@@ -168,7 +191,7 @@ bool Call::is_independent() const noexcept { return comm.named_stream().exists()
 
 bool Call::must_not_wait() const noexcept
 {
-    return !uses_reserved && process().contexts().queued().any();
+    return !uses_reserved && comm.process().contexts().queued().any();
 }
 
 } // namespace hetcoll

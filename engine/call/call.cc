@@ -72,14 +72,6 @@ bool Call::poll_kernel()
     });
 }
 
-// Who queues a call looks itself: no driver call is made while a stream waits for the host.
-void Call::look_for_freed(bool waits) noexcept
-{
-    if (!is_queued() && !std::exchange(looked, true)) {
-        waits ? comm.freed().look() : comm.freed().look_sometimes();
-    }
-}
-
 Flags Call::to_tell() noexcept
 {
     if (!any(flags, kDeviceMemory)) { // else it looks while its GPU works
@@ -90,13 +82,13 @@ Flags Call::to_tell() noexcept
 
 void Call::start_agreement() noexcept
 {
-    process().counters().count(HETCOLL_AGREEMENTS);
+    report.count(HETCOLL_AGREEMENTS);
     meeting.start(comm.group(), comm.messages(), args->tag, to_tell());
 }
 
 void Call::start_agreement(std::span<const std::uint64_t> numbers, ReduceOp op, Flags told) noexcept
 {
-    process().counters().count(HETCOLL_AGREEMENTS);
+    report.count(HETCOLL_AGREEMENTS);
     meeting.start(comm.group(), comm.messages(), args->tag, numbers, op, told);
 }
 
@@ -129,7 +121,7 @@ const char *Call::mpi_name() const noexcept
 
 int Call::fail()
 {
-    log(process().log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s", mpi_name(),
+    log(report.log(), 0, "hetcoll: %s failed, the receive buffer is undefined: %s", mpi_name(),
         failure.ok() ? "another rank has failed, and says why" : failure.message().c_str());
     const bool memory = !failure.ok() && failure.code() == Errc::kNoMemory;
     return memory ? HETCOLL_ERROR_NO_MEMORY : HETCOLL_ERROR_DEVICE;

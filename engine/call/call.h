@@ -9,6 +9,7 @@
 #include "engine/communicator/communicator.h"
 #include "engine/meeting/flags.h"
 #include "engine/meeting/meeting.h"
+#include "engine/process/frame_memory.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +72,6 @@ struct Call {
     // Before a persistent call runs again.
     void rewind() noexcept;
 
-    [[nodiscard]] Process &process() const noexcept { return comm.process(); }
     [[nodiscard]] ReduceOp op() const noexcept { return comm.op_of(*args); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(args->kind); }
     [[nodiscard]] bool is_queued() const noexcept { return args->queued != HETCOLL_NOT_QUEUED; }
@@ -79,7 +79,7 @@ struct Call {
     [[nodiscard]] bool is_independent() const noexcept;
     // The communicator has streams with queued calls, on all ranks alike. Its other calls go as
     // those do, because queued ones may be pending behind them.
-    [[nodiscard]] bool is_attached() const noexcept { return comm.reserved().exists(); }
+    [[nodiscard]] bool is_attached() const noexcept { return comm.has_streams(); }
     // A driver call that may wait for the device has to wait until no queued call is pending.
     [[nodiscard]] bool must_not_wait() const noexcept;
     [[nodiscard]] bool is_collective() const noexcept
@@ -163,6 +163,8 @@ struct Call {
     void lose_device() noexcept;
     // Others run next: they find the context that they left.
     void leave_context() noexcept;
+    // Memory for its frames. False: there is none.
+    [[nodiscard]] bool borrow_frames() noexcept;
     // At its end: the bounces, but for what a persistent call will need again.
     void give_back(int result) noexcept;
 
@@ -170,6 +172,7 @@ struct Call {
     const hetcoll_call *args; // for fixed point another one than was given
     const bool persistent;
     Frames frames;
+    FrameMemory::Loan frame_memory; // of those
 
     Buffers buffers;
     std::size_t bytes = 0; // of the vector, if hetcoll reduces it or may do so on other ranks

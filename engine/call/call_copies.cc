@@ -8,7 +8,7 @@ void Call::start_copy(void *to, const void *from, std::size_t count, const Point
     if (device != nullptr && device->start_copy(to, from, count).ok()) {
         copying = true;
     } else if (may_copy_blocking()) {
-        note(process().contexts().copy_blocking(to, from, count, info));
+        note(comm.process().contexts().copy_blocking(to, from, count, info));
     }
 }
 
@@ -30,7 +30,7 @@ void Call::start_copy_out(void *to, const void *from, const PointerInfo &info)
                device->start_copy_elements(to, from, args->count, kind()).ok()) {
         copying = true;
     } else if (may_copy_blocking()) {
-        note(process().contexts().copy_elements_blocking(to, from, args->count, kind(), info));
+        note(comm.process().contexts().copy_elements_blocking(to, from, args->count, kind(), info));
     }
 }
 

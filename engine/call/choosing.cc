@@ -67,7 +67,7 @@ Timed find_chunk(Call &call, Choice &choice)
     return tuner->frozen() ? Timed{} : Timed{.tuner = tuner, .started_ns = now_ns()};
 }
 
-const Schedules::Built &schedule_of(const Call &call, const Choice &choice)
+const BuiltSchedule &schedule_of(const Call &call, const Choice &choice)
 {
     return call.is_collective()
                ? call.comm.schedules().of_collective(call.args->collective, call.args->root)

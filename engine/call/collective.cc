@@ -68,11 +68,12 @@ Loan<Scratch> place_vectors(Call &call)
         return {};
     }
     Status problem;
-    Loan<Scratch> scratch = loan(
-        call, call.process().pool().borrow_scratch(call.device->device(), call.bytes), problem);
+    Loan<Scratch> scratch =
+        loan(call, call.comm.process().pool().borrow_scratch(call.device->device(), call.bytes),
+             problem);
     if (scratch != nullptr) {
         buffers.out = scratch->data();
-        Result<PointerInfo> found = call.process().pointers().find(buffers.out);
+        Result<PointerInfo> found = call.comm.process().pointers().find(buffers.out);
         if (found.ok()) {
             buffers.recv = *found;
         } else {
@@ -182,8 +183,9 @@ Task<int> collective(Call &call)
         }
         bring_input(call);
         co_await call.copied();
-        call.process().counters().count(HETCOLL_CALLS_COLLECTIVE);
-        call.report.record.schedule = shape_name(schedule_of(call, choice).key.shape);
+        call.report.count(HETCOLL_CALLS_COLLECTIVE);
+        call.report.record.schedule = shape_name(
+            call.comm.schedules().of_collective(call.args->collective, call.args->root).key.shape);
         co_await peers_stay(call);
         const Timed timed = start(call, choice, nullptr);
         co_await ran(call);

@@ -25,7 +25,7 @@ struct Wanted {
 };
 void find_view(Call &call, const Wanted &wanted, std::shared_ptr<const HostView> &view, bool &due)
 {
-    CpuViews &views = call.process().cpu_views();
+    CpuViews &views = call.comm.process().cpu_views();
     const std::uintptr_t first = address(wanted.vector);
     if (!wanted.info.is_plain() ||
         (!wanted.is_there && !views.is_there(wanted.info.buffer_id, first))) {
@@ -43,14 +43,14 @@ void find_view(Call &call, const Wanted &wanted, std::shared_ptr<const HostView>
 void plan(Call &call)
 {
     CpuPath &cpu = call.cpu;
-    CpuViews &views = call.process().cpu_views();
+    CpuViews &views = call.comm.process().cpu_views();
     const Buffers &buffers = call.buffers;
     const CpuLimits most = views.largest_limits();
     const bool in_place = call.args->send == call.args->recv;
     // A pointer cache that is told of releases has not asked, nor has a persistent call that is
     // started again.
     const bool has_asked =
-        !cpu.again && call.process().pointers().mode() != PointerCacheMode::kHooked;
+        !cpu.again && call.comm.process().pointers().mode() != PointerCacheMode::kHooked;
     if (on_device(buffers.recv) && call.bytes <= most.write_bytes) {
         find_view(call, {buffers.recv, call.args->recv, has_asked}, cpu.recv, cpu.recv_due);
         // A view that was made for a send buffer.
@@ -82,7 +82,7 @@ void note_path(Call &call) { call.report.record.by_cpu = !needs_bounce(call); }
 
 void drop(Call &call, std::shared_ptr<const HostView> &view)
 {
-    call.process().cpu_views().drop(view);
+    call.comm.process().cpu_views().drop(view);
     if (call.cpu.send == call.cpu.recv) {
         call.cpu.send.reset();
         call.cpu.recv.reset();
@@ -196,7 +196,8 @@ bool poll_cpu(Call &call)
         }
     }
     if (cpu.reads || (cpu.writes && !copies_input(call))) {
-        const Result<bool> done = call.process().cpu_views().work_is_done(call.buffers.device());
+        const Result<bool> done =
+            call.comm.process().cpu_views().work_is_done(call.buffers.device());
         if (done.ok() && !*done && ++cpu.polls < kMostPolls) {
             return false;
         }
@@ -223,7 +224,7 @@ bool read_by_cpu(Call &call, std::byte *to)
         call.cpu.reads = false;
         return false;
     }
-    call.process().counters().count(HETCOLL_CPU_READS);
+    call.report.count(HETCOLL_CPU_READS);
     note_path(call);
     return true;
 }
@@ -239,14 +240,14 @@ bool write_by_cpu(Call &call, const std::byte *sum)
         note_path(call);
         return false;
     }
-    call.process().counters().count(HETCOLL_CPU_WRITES);
+    call.report.count(HETCOLL_CPU_WRITES);
     note_path(call);
     return true;
 }
 
 Task<> make_views(Call &call)
 {
-    CpuViews &views = call.process().cpu_views();
+    CpuViews &views = call.comm.process().cpu_views();
     if (call.device == nullptr || !call.failure.ok()) {
         co_return;
     }

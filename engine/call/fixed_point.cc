@@ -46,15 +46,15 @@ Conversion look_at_numbers(Call &call, const hetcoll_call &given)
         find(call, given.send, numbers.send_info);
     }
     if (call.failure.ok() && on_device(numbers.send_info) &&
-        call.process().settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT) {
-        call.note(call.process().contexts().synchronize(numbers.send_info));
+        call.comm.process().settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT) {
+        call.note(call.comm.process().contexts().synchronize(numbers.send_info));
     }
     if (call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) &&
         call.device->enter().ok()) {
         const Status loaded = call.device->device()->load_kernels();
         numbers.on_gpu = loaded.ok();
         if (!loaded.ok()) {
-            log(call.process().log(), 1,
+            log(call.report.log(), 1,
                 "hetcoll: a rank converts to fixed point on the host, which is slower: %s",
                 loaded.message().c_str());
         }
@@ -87,8 +87,8 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
     for (std::size_t at = 0; at < call.bytes; at += kPieceBytes) {
         const std::size_t bytes = std::min(call.bytes - at, kPieceBytes);
         std::byte *const buffer = static_cast<std::byte *>(call.args->recv) + at;
-        Status copied =
-            call.process().contexts().copy_blocking(piece.get(), buffer, bytes, call.buffers.recv);
+        Status copied = call.comm.process().contexts().copy_blocking(piece.get(), buffer, bytes,
+                                                                     call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }
@@ -98,8 +98,8 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
                              numbers.how)) {
             call.flags |= kOutOfRange;
         }
-        copied =
-            call.process().contexts().copy_blocking(buffer, piece.get(), bytes, call.buffers.recv);
+        copied = call.comm.process().contexts().copy_blocking(buffer, piece.get(), bytes,
+                                                              call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }
@@ -148,7 +148,7 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
 {
     const hetcoll_p2p &p2p = call.comm.p2p();
     if (p2p.rank == 0) {
-        log(call.process().log(), 0,
+        log(call.report.log(), 0,
             "hetcoll: %s failed, the receive buffer is undefined: an element of some rank is no "
             "number or beyond +-%g, the largest that %d rank%s can add with "
             "coll_hetcoll_fixed_point %d: scale the values down, or set fewer bits",
@@ -156,7 +156,7 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
             call.comm.fixed_point_bits());
     }
     if (any(call.flags, kOutOfRange)) {
-        log(call.process().log(), 1, "hetcoll: rank %d of the communicator has such an element",
+        log(call.report.log(), 1, "hetcoll: rank %d of the communicator has such an element",
             p2p.rank);
     }
 }

@@ -38,9 +38,9 @@ void leave_direct_bounce(Call &call, Piece &piece)
     if (call.host != nullptr || !call.device->direct()) {
         return;
     }
-    auto bounce = call.process().pool().borrow_device(call.buffers.recv, Sends::kBounced);
+    auto bounce = call.comm.process().pool().borrow_device(call.buffers.recv, Sends::kBounced);
     if (bounce.ok()) {
-        call.process().pool().give_back(std::move(call.device));
+        call.comm.process().pool().give_back(std::move(call.device));
         call.device = std::move(*bounce);
         call.classified.reset();
     } else {
@@ -95,10 +95,10 @@ void keep_input(Call &call, Piece &piece, Kept &kept)
     const bool device = call.host == nullptr;
     Status why;
     if (device && kept.device == nullptr && call.device->enter().ok()) {
-        kept.device =
-            loan(call, call.process().pool().borrow_scratch(call.device->device(), bytes), why);
+        kept.device = loan(
+            call, call.comm.process().pool().borrow_scratch(call.device->device(), bytes), why);
     } else if (!device && kept.host == nullptr) {
-        kept.host = loan(call, call.process().pool().borrow_staging(nullptr, bytes), why);
+        kept.host = loan(call, call.comm.process().pool().borrow_staging(nullptr, bytes), why);
     }
     if (device && kept.device != nullptr) {
         piece.kept = kept.device->data();
@@ -147,7 +147,7 @@ void note_piece(Call &call, Piece &piece)
     if (call.comm.aggregation().is_lost()) {
         lose_aggregator(call, piece);
     }
-    call.process().counters().count(HETCOLL_BYTES_BOUNCE, call.comm.executor().bytes_sent());
+    call.report.count(HETCOLL_BYTES_BOUNCE, call.comm.executor().bytes_sent());
     call.report.record.bounced = true;
     call.note(call.comm.executor().take_failure());
 }
@@ -223,6 +223,8 @@ void start_joining(Call &call)
 {
     call.comm.aggregation().start(call.comm.messages(), call.args->tag);
 }
+
+bool joins(const Call &call) noexcept { return call.comm.aggregation().joins(); }
 
 bool poll_join(Call &call)
 {

@@ -53,7 +53,7 @@ bool LateRanks::step_meeting()
 void LateRanks::begin()
 {
     Communicator &comm = call_.comm;
-    const Schedules::Built &built = schedule_of(call_, choice_);
+    const BuiltSchedule &built = schedule_of(call_, choice_);
     Result<bool> mapped = call_.device->enter().ok()
                               ? comm.mapped().map(choice_.algorithm, &built.schedule, choice_.late)
                               : Result<bool>(false);
@@ -76,7 +76,7 @@ void LateRanks::begin()
                           choice_.chunk_bytes, false, comm.mapped().peers(built.local_steps));
     comm.executor().hold_all_but(kEarlyChannels);
     begun_ = call_.executor_runs = true;
-    call_.process().counters().count(HETCOLL_CALLS_EARLY);
+    call_.report.count(HETCOLL_CALLS_EARLY);
 }
 
 bool LateRanks::stop(Flags all) noexcept

@@ -8,6 +8,8 @@
 // memory binds nobody.
 #pragma once
 
+#include "choice/arrivals.h"
+#include "choice/choose.h"
 #include "engine/call/call.h"
 
 #include <cstdint>

@@ -39,19 +39,19 @@ std::size_t vector_bytes(const hetcoll_call &args) noexcept
 
 void wait_for_contexts(Call &call)
 {
-    if (call.process().settings().pre_sync != HETCOLL_PRE_SYNC_CONTEXT ||
+    if (call.comm.process().settings().pre_sync != HETCOLL_PRE_SYNC_CONTEXT ||
         !call.buffers.any_device() || call.is_queued()) {
         return;
     }
-    call.note(call.process().contexts().synchronize(call.buffers.device()));
+    call.note(call.comm.process().contexts().synchronize(call.buffers.device()));
     if (call.buffers.two_contexts()) {
-        call.note(call.process().contexts().synchronize(call.buffers.send));
+        call.note(call.comm.process().contexts().synchronize(call.buffers.send));
     }
 }
 
 void find(Call &call, const void *first, PointerInfo &info)
 {
-    PointerCache &pointers = call.process().pointers();
+    PointerCache &pointers = call.comm.process().pointers();
     Result<PointerInfo> found = pointers.find(first);
     if (!found.ok()) {
         found = pointers.find(first); // once more: all depends on it
@@ -70,7 +70,7 @@ void must_stage(Call &call, const Status &problem)
     const bool for_ever = problem.code() == Errc::kUnsupported;
     const Notice notice = for_ever ? Notice::kWithoutKernels : Notice::kStaged;
     const int first_level = for_ever ? 0 : 1;
-    log(call.process().log(), call.process().notices().first_time(notice) ? first_level : 2,
+    log(call.report.log(), call.comm.process().notices().first_time(notice) ? first_level : 2,
         "hetcoll: a rank cannot use its GPU%s, so calls above the small limit are staged, which is "
         "slower: %s",
         for_ever ? "" : " now", problem.message().c_str());

@@ -2,6 +2,7 @@
 
 #include "base/lost.h"
 #include "engine/call/ways.h"
+#include "engine/process/memory_reserve.h"
 
 #include <cstring>
 #include <new>
@@ -41,18 +42,17 @@ void Operation::begin()
 {
     begun_ = true;
     meetings_before_ = call_.comm.group().meetings();
-    frame_memory_ = call_.process().frame_memory().borrow();
+    const bool has_frames = call_.borrow_frames();
     if (!MemoryReserve::fill()) {
         call_.note(Status::out_of_memory()); // before this rank has promised anything
     }
     call_.comm.begin_call(given_, mpi_name());
     call_.report.begin(given_);
     call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
-    if (frame_memory_ == nullptr) {
+    if (!has_frames) {
         start_refusal();
         return;
     }
-    call_.frames.use(frame_memory_->bytes());
     way_ = way_of(call_, given_);
     way_.start();
 }
@@ -86,7 +86,7 @@ bool Operation::may_refuse() const noexcept
 {
     Communicator &comm = call_.comm;
     return comm.is_ready() && comm.group().meetings() == meetings_before_ &&
-           comm.group().hears_refusals() && !comm.aggregation().joins();
+           comm.group().hears_refusals() && !joins(call_);
 }
 
 bool Operation::step()
@@ -131,9 +131,7 @@ bool Operation::step()
     if (call_.mapped) {
         call_.comm.mapped().serve();
     }
-    if (call_.comm.watch().is_due(moves())) {
-        say_why_it_waits();
-    }
+    look_at_wait();
     call_.leave_context();
     return false;
 }
@@ -141,7 +139,7 @@ bool Operation::step()
 void Operation::refuse(int code) noexcept
 {
     call_.report.begin(given_);
-    log(call_.process().log(), 1,
+    log(call_.report.log(), 1,
         "hetcoll: %s fails at once, because a rank of this communicator has died, it was revoked, "
         "or a call has ended on this rank alone: shrink or free the communicator",
         mpi_name());
@@ -154,7 +152,7 @@ void Operation::start_leaving(int code) noexcept
     leaves_ = code;
     const char *const where = place();
     const bool names = where[std::strlen(where) - 1] == ' ';
-    log(call_.process().log(), 1,
+    log(call_.report.log(), 1,
         "hetcoll: %s ends with an error %s%s, because a rank of communicator %u has died, or one "
         "has revoked it",
         mpi_name(), where, names ? algorithm_of(call_.report.record) : "",
@@ -194,7 +192,7 @@ std::uint64_t Operation::moves() const noexcept
 
 void Operation::fail_without_memory() noexcept
 {
-    log(call_.process().log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
+    log(call_.report.log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
     lose(std::move(call_.host));
     while (call_.prepared != nullptr && !call_.poll_kernel()) { // it waits for no other rank
     }
@@ -207,7 +205,7 @@ void Operation::drop_way() noexcept
     way_ = {}; // with all that it has borrowed
     refusal_.reset();
     call_.frames.use({});
-    frame_memory_.reset();
+    call_.frame_memory.reset();
 }
 
 void Operation::finish(int result) noexcept

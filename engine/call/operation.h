@@ -66,13 +66,13 @@ private:
     void start_leaving(int code) noexcept;
     [[nodiscard]] bool leave();
     void finish(int result) noexcept;
+    void look_at_wait();
     void say_why_it_waits();
 
     const hetcoll_call &given_;
     Gate *const gate_;
     Call call_;
-    FrameMemory::Loan frame_memory_; // from begin() to the end
-    Task<int> way_;                  // after call_ and frame_memory_, where its frames are
+    Task<int> way_;                  // after call_, where its frames are
     std::optional<Refusal> refusal_; // in place of way_
     bool begun_ = false;
     std::uint32_t meetings_before_ = 0;

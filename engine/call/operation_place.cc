@@ -1,5 +1,6 @@
 // Where a call is, in words.
 #include "engine/call/operation.h"
+#include "engine/call/ways.h"
 
 namespace hetcoll {
 
@@ -15,7 +16,7 @@ const char *Operation::place() const noexcept
     if (has_begun) {
         return call_.executor_runs || call_.kernel_runs ? "in " : "in a meeting of ";
     }
-    if (comm.aggregation().joins()) {
+    if (joins(call_)) {
         return "while the ranks join their aggregators";
     }
     if (comm.peers().searches()) {
@@ -23,6 +24,13 @@ const char *Operation::place() const noexcept
     }
     return call_.mapped ? "while the ranks map each other's memory"
                         : "before the ranks have agreed";
+}
+
+void Operation::look_at_wait()
+{
+    if (call_.comm.watch().is_due(moves())) {
+        say_why_it_waits();
+    }
 }
 
 void Operation::say_why_it_waits()

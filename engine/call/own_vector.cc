@@ -25,8 +25,9 @@ OwnVector place(Call &call)
         problem = fits_attached(call.bytes, reserved);
         vector.data = problem.ok() ? reserved.data() : nullptr;
     } else {
-        vector.borrowed = loan(
-            call, call.process().pool().borrow_scratch(call.device->device(), call.bytes), problem);
+        vector.borrowed =
+            loan(call, call.comm.process().pool().borrow_scratch(call.device->device(), call.bytes),
+                 problem);
         vector.data = vector.borrowed != nullptr ? vector.borrowed->data() : nullptr;
     }
     if (problem.ok()) {

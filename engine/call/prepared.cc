@@ -110,7 +110,7 @@ Status PreparedStream::share(Call &call)
     if (Status entered = call.device->enter(); !entered.ok()) {
         return entered;
     }
-    auto scratch = call.process().pool().borrow_scratch(device_, most_bytes_);
+    auto scratch = call.comm.process().pool().borrow_scratch(device_, most_bytes_);
     if (!scratch.ok()) {
         return scratch.take_status();
     }
@@ -168,7 +168,7 @@ Task<Flags> PreparedStream::attach(Call &call, PreparedStream &stream)
         }
     }
     if (!problem.ok()) {
-        log(call.process().log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
+        log(call.report.log(), 1, "hetcoll: only small calls of a stream are prepared: %s",
             problem.message().c_str());
     }
     co_return all;
@@ -376,7 +376,7 @@ Task<int> prepared(Call &call)
     co_await call.kernel_done();
     call.comm.membership().touches_no_peers();
     call.report.record.mapped = call.failure.ok();
-    call.process().counters().count(HETCOLL_BYTES_MAPPED, work.bytes_mapped());
+    call.report.count(HETCOLL_BYTES_MAPPED, work.bytes_mapped());
     const Flags closed = co_await call.agree();
     if (any(closed, kFailed)) {
         co_return call.fail_together(closed);

@@ -19,10 +19,9 @@ void prepare_ordered(Call &call)
 bool can_publish(Call &call)
 {
     const bool mapped =
-        !call.uses_reserved || call.comm.reserved().maps || call.args->queued == HETCOLL_ATTACHES;
+        !call.uses_reserved || reserved_is_mapped(call) || call.args->queued == HETCOLL_ATTACHES;
     return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
-           !any(call.flags, kMustStage) && call.device->enter().ok() &&
-           call.comm.peers().is_known_device(*call.device->device());
+           !any(call.flags, kMustStage) && call.device->enter().ok() && is_known_device(call);
 }
 
 // Which memory stands for the vectors, and what has to be copied to it.
@@ -33,18 +32,17 @@ Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
         return ready;
     }
     const Buffers &buffers = call.buffers;
-    return call.comm.mapped().plan(
-        choice.algorithm,
-        {.send = buffers.in,
-         .recv = buffers.out,
-         .send_info = buffers.send,
-         .recv_info = buffers.recv,
-         .foreign = buffers.is_foreign(),
-         .bytes = call.bytes,
-         .keep_input = LateRanks::begins_early(call, choice),
-         .late = choice.late,
-         .stands_in = call.uses_reserved ? call.comm.reserved().scratch.get() : nullptr},
-        *call.device);
+    return call.comm.mapped().plan(choice.algorithm,
+                                   {.send = buffers.in,
+                                    .recv = buffers.out,
+                                    .send_info = buffers.send,
+                                    .recv_info = buffers.recv,
+                                    .foreign = buffers.is_foreign(),
+                                    .bytes = call.bytes,
+                                    .keep_input = LateRanks::begins_early(call, choice),
+                                    .late = choice.late,
+                                    .stands_in = reserved_memory(call)},
+                                   *call.device);
 }
 
 void start_copy(Call &call, const MappedCall::Copy &copy)
@@ -80,7 +78,7 @@ void start_publishing(Call &call, const Choice &choice, Published &published)
     published.planned = true;
     const Result<MappedCall::Copy> planned = plan(call, choice);
     if (!planned.ok()) {
-        log(call.process().log(), 1, "hetcoll: a rank cannot share its buffers: %s",
+        log(call.report.log(), 1, "hetcoll: a rank cannot share its buffers: %s",
             planned.status().message().c_str());
         call.flags |= kNoMapping;
         return;

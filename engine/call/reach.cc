@@ -1,6 +1,8 @@
 // Whose memory can be read: the ranks find out, and what changes that later.
 #include "engine/call/ways.h"
 
+#include <utility>
+
 namespace hetcoll {
 namespace {
 
@@ -10,7 +12,7 @@ bool has_new_device(const Call &call)
     const Peers &peers = call.comm.peers();
     return !call.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
            call.device != nullptr && on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
-           !peers.is_known_device(*call.device->device());
+           !is_known_device(call);
 }
 
 } // namespace
@@ -21,11 +23,11 @@ void tell_new_device(Call &call)
     if (!has_new_device(call)) {
         return;
     }
-    Process &process = call.process();
+    Process &process = call.comm.process();
     if (call.comm.peers().may_move()) {
         call.flags |= kNewDevice;
     } else if (process.notices().first_time(Notice::kManyDevices)) {
-        log(process.log(), 0,
+        log(call.report.log(), 0,
             "hetcoll: the GPU or context of a rank's buffers changes from call to call, so such "
             "calls go through host memory, which is slower: use a communicator for each");
     }
@@ -36,23 +38,44 @@ void tell_new_device(Call &call)
 void note_unmapped(Call &call, const Status &problem)
 {
     const auto [rank, buffer] = call.comm.mapped().unmapped();
-    Process &process = call.process();
+    Process &process = call.comm.process();
     call.flags |= kNoMapping;
     if (buffer == nullptr) {
-        log(process.log(), 1, "hetcoll: a call goes by messages: %s", problem.message().c_str());
+        log(call.report.log(), 1, "hetcoll: a call goes by messages: %s",
+            problem.message().c_str());
     } else if (buffer->stands_in) {
         call.flags |= kNeverMap;
-        log(process.log(), 0,
+        log(call.report.log(), 0,
             "hetcoll: memory of another GPU cannot be mapped, so this communicator's data goes "
             "through host memory, which is slower: %s",
             problem.message().c_str());
     } else {
-        log(process.log(), process.notices().first_time(Notice::kUnmapped) ? 0 : 1,
+        log(call.report.log(), process.notices().first_time(Notice::kUnmapped) ? 0 : 1,
             "hetcoll: a buffer of rank %d, in %llu bytes of device memory at %#llx, cannot be "
             "mapped, so that rank copies it in further calls, which is slower: %s",
             rank, static_cast<unsigned long long>(buffer->bytes),
             static_cast<unsigned long long>(buffer->base), problem.message().c_str());
     }
+}
+
+// Who queues a call looks itself: no driver call is made while a stream waits for the host.
+void Call::look_for_freed(bool waits) noexcept
+{
+    if (!is_queued() && !std::exchange(looked, true)) {
+        waits ? comm.freed().look() : comm.freed().look_sometimes();
+    }
+}
+
+bool peers_are_known(const Call &call) noexcept { return call.comm.peers().known(); }
+
+bool is_known_device(const Call &call) noexcept
+{
+    return call.comm.peers().is_known_device(*call.device->device());
+}
+
+Carrier *carrier_of(const Call &call, const Choice &choice) noexcept
+{
+    return call.comm.peers().carrier_of(choice);
 }
 
 void start_finding_peers(Call &call)

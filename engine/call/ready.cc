@@ -16,7 +16,7 @@ bool poll_pages(Call &call)
     case Progress::kDone: break;
     }
     if (!comm.is_ready()) {
-        log(call.process().log(), 0,
+        log(call.report.log(), 0,
             "hetcoll: %s fails on all ranks of communicator %u with MPI_ERR_NO_MEM: one of them "
             "has no host memory to begin its first call",
             call.mpi_name(), comm.p2p().comm_id);

@@ -18,6 +18,13 @@ void CallReport::begin(const hetcoll_call &call) noexcept
     record.start_ns = now_ns();
 }
 
+void CallReport::count(hetcoll_counter counter, std::uint64_t by) noexcept
+{
+    comm_.process().counters().count(counter, by);
+}
+
+const Log &CallReport::log() const noexcept { return comm_.process().log(); }
+
 void CallReport::serve(hetcoll_counter counter) noexcept
 {
     Process &process = comm_.process();

@@ -5,6 +5,7 @@
 #include "engine/meeting/call_signature.h"
 #include "engine/process/call_record.h"
 #include "engine/types/call.h"
+#include "schedule/algorithms.h"
 
 #include <cstdint>
 
@@ -16,6 +17,8 @@ public:
     explicit CallReport(Communicator &comm) noexcept : comm_(comm) {}
 
     void begin(const hetcoll_call &call) noexcept;
+    void count(hetcoll_counter counter, std::uint64_t by = 1) noexcept;
+    [[nodiscard]] const Log &log() const noexcept;
     // From here on it is known who reduces, and how. Counted at once, by the name of the last one.
     void serve(hetcoll_counter counter) noexcept;
     void serve(Algorithm algorithm) noexcept;

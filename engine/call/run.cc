@@ -36,14 +36,14 @@ void start_kernel(Call &call, const Choice &choice)
     call.report.record.mapped = call.failure.ok(); // its memory, by another rank's kernel too
     if (*started) {
         call.kernel_runs = true;
-        call.process().counters().count(HETCOLL_BYTES_MAPPED, mapped.bytes_mapped());
+        call.report.count(HETCOLL_BYTES_MAPPED, mapped.bytes_mapped());
     }
 }
 
 void start_schedule(Call &call, const Choice &choice, LateRanks *late)
 {
     Communicator &comm = call.comm;
-    const Schedules::Built &built = schedule_of(call, choice);
+    const BuiltSchedule &built = schedule_of(call, choice);
     call.report.record.chunk_bytes = choice.chunk_bytes;
     call.executor_runs = true;
     if (late != nullptr && late->go_on()) {
@@ -68,8 +68,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     }
     call.executor = &comm.executor();
     call.executor->start(built.schedule, comm.p2p(), call.args->tag, call.bounce(), vectors,
-                         choice.chunk_bytes, !call.failure.ok(), peers,
-                         comm.peers().carrier_of(choice));
+                         choice.chunk_bytes, !call.failure.ok(), peers, carrier_of(call, choice));
 }
 
 } // namespace
@@ -106,7 +105,7 @@ bool step_run(Call &call)
     case Progress::kPending: return false;
     case Progress::kFailed:
         if (const std::string problem = executor.problem(); !problem.empty()) {
-            log(call.process().log(), 0, "hetcoll: %s fails: %s", call.mpi_name(), problem.c_str());
+            log(call.report.log(), 0, "hetcoll: %s fails: %s", call.mpi_name(), problem.c_str());
         }
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
@@ -127,15 +126,13 @@ void note_executed(Call &call)
         return; // it was a kernel
     }
     Executor &executor = call.comm.executor();
-    Process &process = call.process();
     CallRecord &record = call.report.record;
     const bool sent = executor.bytes_sent() != 0;
     const bool direct = call.device != nullptr && call.device->direct();
     call.executor_runs = false;
-    process.counters().count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE,
-                             executor.bytes_sent());
-    process.counters().count(HETCOLL_BYTES_ADAPTER, executor.bytes_by_adapter());
-    process.counters().count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
+    call.report.count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE, executor.bytes_sent());
+    call.report.count(HETCOLL_BYTES_ADAPTER, executor.bytes_by_adapter());
+    call.report.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
     record.direct = (direct && sent) || executor.bytes_by_adapter() != 0;
     record.bounced = !direct && sent;
     // A root that peers read from moves nothing itself.

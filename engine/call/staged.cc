@@ -49,7 +49,7 @@ void prepare_host(Call &call)
     if (call.host != nullptr) {
         return;
     }
-    auto bounce = call.process().pool().borrow_host();
+    auto bounce = call.comm.process().pool().borrow_host();
     if (bounce.ok()) {
         call.host = std::move(*bounce);
     } else {
@@ -70,8 +70,8 @@ Loan<StagingMemory> borrow(Call &call)
     Status why;
     Loan<StagingMemory> memory =
         loan(call,
-             call.process().pool().borrow_staging(pinned ? call.device->device() : nullptr,
-                                                  call.args->span + kAlignment),
+             call.comm.process().pool().borrow_staging(pinned ? call.device->device() : nullptr,
+                                                       call.args->span + kAlignment),
              why);
     call.note(std::move(why));
     return memory;
@@ -115,7 +115,7 @@ const void *add_runs(Call &call, Stage &stage, void *buffer, const PointerInfo &
 void start_reading_runs(Call &call, HostCopies &copies)
 {
     const Buffers &buffers = call.buffers;
-    Stage &stage = copies.stage.emplace(call.process());
+    Stage &stage = copies.stage.emplace(call.comm.process());
     if (on_device(buffers.recv)) {
         copies.host_recv =
             add_runs(call, stage, call.args->recv, buffers.recv, buffers.in_place(), true);

@@ -4,9 +4,13 @@
 // protocol.
 #pragma once
 
+#include "choice/arrivals.h"
+#include "choice/choose.h"
+#include "choice/chunk_tuner.h"
 #include "engine/call/call.h"
 #include "engine/call/late_ranks.h"
 #include "engine/call/task.h"
+#include "engine/communicator/built_schedule.h"
 #include "engine/communicator/means.h"
 
 #include <cstddef>
@@ -46,15 +50,15 @@ void must_stage(Call &call, const Status &problem);
 }
 // Whether calls of this choice read the memory of other ranks where they can.
 [[nodiscard]] bool uses_mapping(const Call &call, const Choice &choice) noexcept;
-[[nodiscard]] const Schedules::Built &schedule_of(const Call &call, const Choice &choice);
-// Of a schedule whose chunk is still being looked for: when it began.
+[[nodiscard]] const BuiltSchedule &schedule_of(const Call &call, const Choice &choice);
+// When a schedule began whose chunk is still being looked for.
 struct Timed {
     ChunkTuner *tuner = nullptr; // null: nobody looks
     std::uint64_t started_ns = 0;
 };
 // Gives the choice the chunk that is tried next.
 [[nodiscard]] Timed find_chunk(Call &call, Choice &choice);
-// What the ranks have told each other of their waits.
+// Takes the waits of all ranks, which they have told each other.
 void take_arrivals(Call &call, std::span<const std::uint64_t> of_all);
 
 // ---- borrowed.cc: what a call borrows ----
@@ -64,6 +68,10 @@ void take_arrivals(Call &call, std::span<const std::uint64_t> of_all);
 [[nodiscard]] bool try_borrow_bounce(Call &call);
 // A rank whose result goes to host memory takes part in a mixed call with host kernels.
 void borrow_for_mixed(Call &call);
+// The memory that queued calls' vectors are copied to, and whether peers have mapped it. Null: the
+// call uses it not.
+[[nodiscard]] const Scratch *reserved_memory(const Call &call) noexcept;
+[[nodiscard]] bool reserved_is_mapped(const Call &call) noexcept;
 // The application's work on a buffer for which no stream of ours is ordered after it. True, too,
 // when this rank has failed.
 [[nodiscard]] bool poll_work(Call &call, const PointerInfo &info);
@@ -108,10 +116,15 @@ void borrow_for_mixed(Call &call);
 // ---- reach.cc: whose memory can be read ----
 
 // The ranks find out whose GPUs reach each other.
+[[nodiscard]] bool peers_are_known(const Call &call) noexcept;
 void start_finding_peers(Call &call);
 [[nodiscard]] bool poll_peers(Call &call);
 // A rank's memory is of a device that its peers do not know.
 void tell_new_device(Call &call);
+// The bounce's device is the one that they know.
+[[nodiscard]] bool is_known_device(const Call &call) noexcept;
+// The carrier of such calls next to Open MPI's messages; null: none.
+[[nodiscard]] Carrier *carrier_of(const Call &call, const Choice &choice) noexcept;
 // This rank cannot map a buffer of a peer.
 void note_unmapped(Call &call, const Status &problem);
 
@@ -155,6 +168,7 @@ void note_mapped(Call &call, Status problem);
 // The first call that could use aggregators joins them.
 [[nodiscard]] bool should_join(const Call &call);
 void start_joining(Call &call);
+[[nodiscard]] bool joins(const Call &call) noexcept;
 [[nodiscard]] bool poll_join(Call &call);
 [[nodiscard]] inline auto join(Call &call)
 {

@@ -1,4 +1,4 @@
-// What carries messages of a schedule: functions that send and receive, and a bounce whose slots
+// A carrier of a schedule's messages: functions that send and receive, and a bounce whose slots
 // messages leave from and land in.
 #pragma once
 

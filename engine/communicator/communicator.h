@@ -62,6 +62,7 @@ public:
     [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
     // Of queued calls.
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
+    [[nodiscard]] bool has_streams() const noexcept { return reserved_.exists(); }
     [[nodiscard]] Story &story() noexcept { return story_; }
 
     // The first operation makes the control pages before all else: resumable. If some rank has no

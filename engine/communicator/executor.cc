@@ -13,7 +13,7 @@ namespace hetcoll {
 Progress Executor::step()
 {
     // Contexts are left in the order of a stack, this one last.
-    if (beside_ != nullptr) {
+    if (second_ != nullptr) {
         static_cast<void>(messages_.bounce->enter()); // what it does then fails likewise
     }
     if (abandoned_) {
@@ -187,7 +187,7 @@ void Executor::post_messages(int channel)
     Lane &lane = channels_[channel].sends;
     Bounce &through = bounce(channel);
     const hetcoll_p2p &by = p2p(channel);
-    std::size_t &sent = channels_[channel].by == beside_ ? moved_.by_adapter : moved_.sent;
+    std::size_t &sent = channels_[channel].by == second_ ? moved_.by_adapter : moved_.sent;
     for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
         const int slot = slot_of(channel, lane.next_message);
         Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];

@@ -58,37 +58,37 @@ public:
     // `schedule`, the bounces and all of `mapped` live until step() has returned something else
     // than kPending. Channel c uses tag - c. Allocates only when a schedule has more steps or
     // channels than any before. `failed`: this rank has failed already and only serves its peers.
-    // `beside`: needed where steps go by adapter; its bounce has as much memory. It is the
+    // `second`: needed where steps go by adapter; its bounce has as much memory. It is the
     // executor's until the next start(), or drop_carrier().
     void start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-               const MappedPeers &mapped = {}, Carrier *beside = nullptr);
-    // Of the carriers, from start() to the end of the call, in which peers may still wait for this
+               const MappedPeers &mapped = {}, Carrier *second = nullptr);
+    // For the carriers, from start() to the end of the call, in which peers may still wait for this
     // rank.
     void progress() noexcept
     {
-        if (beside_ != nullptr) {
-            beside_->progress();
+        if (second_ != nullptr) {
+            second_->progress();
         }
     }
     void abandon_carriers() noexcept
     {
-        if (beside_ != nullptr) {
-            beside_->abandon();
+        if (second_ != nullptr) {
+            second_->abandon();
         }
     }
     // The contexts that they have entered, but for the one of the bounce that start() was given.
     void leave() noexcept
     {
-        if (beside_ != nullptr) {
-            beside_->bounce->leave();
+        if (second_ != nullptr) {
+            second_->bounce->leave();
         }
     }
     [[nodiscard]] std::string problem() const
     {
-        return beside_ != nullptr ? beside_->problem() : std::string();
+        return second_ != nullptr ? second_->problem() : std::string();
     }
-    void drop_carrier() noexcept { beside_ = nullptr; }
+    void drop_carrier() noexcept { second_ = nullptr; }
     // Only the first channels run, until open_all(): what the others need is not there yet. Their
     // peers need not be mapped, but those of `mapped` stand for them.
     void hold_all_but(int channels) noexcept { open_channels_ = channels; }
@@ -216,7 +216,7 @@ private:
 
     const Schedule *schedule_ = nullptr;
     Carrier messages_;
-    Carrier *beside_ = nullptr; // null: all messages are those
+    Carrier *second_ = nullptr; // null: all messages are those
     int tag_ = 0;
     Vectors vectors_{};
     MappedPeers mapped_;

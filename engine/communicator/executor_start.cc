@@ -8,12 +8,12 @@ namespace hetcoll {
 
 void Executor::start(const Schedule &schedule, const hetcoll_p2p &p2p, int tag, Bounce &bounce,
                      const Vectors &vectors, std::size_t chunk_bytes, bool failed,
-                     const MappedPeers &mapped, Carrier *beside)
+                     const MappedPeers &mapped, Carrier *second)
 {
     schedule_ = &schedule;
     messages_.p2p = p2p;
     messages_.bounce = &bounce;
-    beside_ = beside;
+    second_ = second;
     tag_ = tag;
     vectors_ = vectors;
     failed_ = failed;
@@ -43,7 +43,7 @@ void Executor::find_carriers()
     }
     for (const Step &step : schedule_->steps) {
         if (step.by_adapter) {
-            channels_[step.channel].by = beside_;
+            channels_[step.channel].by = second_;
         }
     }
 }
@@ -56,8 +56,8 @@ void Executor::divide_bounce(std::size_t chunk_bytes)
     const int slots = slots_for(channels_with_slots(channels, schedule_->channels_at_once));
     deal_out_slots();
     note(messages_.bounce->divide(slots, mapped_receives_.empty() ? 0 : channels));
-    if (beside_ != nullptr) {
-        note(beside_->bounce->divide(slots, 0));
+    if (second_ != nullptr) {
+        note(second_->bounce->divide(slots, 0));
     }
     const std::size_t element = element_bytes(vectors_.kind);
     const std::size_t agreed = slot_bytes_of(kBounceSlots * slot_limit_bytes_, slots);

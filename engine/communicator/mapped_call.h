@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/communicator/executor.h"
+#include "engine/communicator/mapped_buffers.h"
 #include "engine/communicator/peers.h"
 
 #include <array>
@@ -28,21 +29,8 @@ public:
     // All outlive it.
     MappedCall(Process &process, NodeGroup &group, Peers &peers);
 
-    // Where a rank's buffers are: of the call, or what stands in for them.
-    struct Buffers {
-        const void *send;
-        void *recv; // equal to send in place
-        PointerInfo send_info, recv_info;
-        bool foreign; // `send` is in another context or kind of memory than `recv`
-        std::size_t bytes;
-        bool keep_input = false;            // even in place, where there is memory for that
-        int late = -1;                      // Choice's: who maps a buffer depends on it too
-        const Scratch *stands_in = nullptr; // what the vectors are copied to, and peers have mapped
-    };
-    struct Copy {
-        void *to = nullptr; // null: nothing is to be copied
-        const void *from = nullptr;
-    };
+    using Buffers = MappedBuffers;
+    using Copy = MappedCopy;
 
     // Decides which memory stands for the vectors. The context of `bounce` is current. The caller
     // makes the copy that it returns, waits for it, and publishes.

@@ -35,7 +35,7 @@ public:
 
     // What they have found out; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return *found_; }
-    // What carries messages of such calls beside Open MPI; null: nothing. Until forget().
+    // The carrier of such calls next to Open MPI's messages; null: none. Until forget().
     [[nodiscard]] Carrier *carrier_of(const Way &way) const noexcept
     {
         return way.adapter_parts > 0 ? adapters() : nullptr;

@@ -12,8 +12,8 @@ namespace hetcoll {
 const Schedules::Built &Schedules::of(const Way &way, std::size_t bytes)
 {
     const DefaultFloats control; // all ranks find the same parts
-    return find_or_build({.way = resolve_parts(way, bytes, peers_.found().ranks.query.links,
-                                               group_.all().size)});
+    return find_or_build(
+        {.way = resolve_parts(way, bytes, peers_.found().ranks.query.links, group_.all().size)});
 }
 
 const Schedule &Schedules::in_network(int messages)

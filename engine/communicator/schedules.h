@@ -4,13 +4,12 @@
 
 #include "choice/collective_shape.h"
 #include "engine/communicator/aggregation.h"
+#include "engine/communicator/built_schedule.h"
 #include "engine/communicator/chooser.h"
 #include "engine/communicator/peers.h"
 #include "engine/meeting/node_group.h"
 #include "engine/types/call.h"
 #include "plan/build_schedule.h"
-#include "schedule/match.h"
-#include "schedule/schedule.h"
 #include "schedule/weighted.h"
 
 #include <cstddef>
@@ -29,17 +28,14 @@ public:
     }
 
     struct Key {
-        Way way{}; // resolved
+        Way way{};        // resolved
         int messages = 0; // kInNetwork
         int collective = HETCOLL_ALLREDUCE, root = 0;
         CollectiveShape shape = CollectiveShape::kPipeline; // of what is no allreduce
         friend bool operator==(const Key &, const Key &) = default;
     };
-    // This rank's schedule, and which of its steps read peers' memory.
-    struct Built {
+    struct Built : BuiltSchedule {
         Key key;
-        Schedule schedule;
-        std::vector<LocalStep> local_steps; // empty: peers' memory is not read
     };
 
     // They stay where they are until forget().

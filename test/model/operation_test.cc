@@ -7,6 +7,7 @@
 
 #include "engine/call/operation.h"
 #include "engine/call/ways.h"
+#include "engine/process/memory_reserve.h"
 #include "schedule/algorithms.h"
 
 #include <cstdint>
@@ -74,16 +75,23 @@ Task<int> in_network(Call &call, Choice) { return no_way(call); }
 Task<int> as_floats(Call &call) { return no_way(call); }
 Task<int> with_own_vector(Call &call) { return no_way(call); }
 void start_joining(Call &) {}
+bool joins(const Call &) noexcept { return false; }
 bool poll_join(Call &) { return true; }
 void start_finding_peers(Call &) {}
 bool poll_peers(Call &) { return true; }
 void tell_new_device(Call &) {}
+bool peers_are_known(const Call &) noexcept { return true; }
+bool is_known_device(const Call &) noexcept { return true; }
+Carrier *carrier_of(const Call &, const Choice &) noexcept { return nullptr; }
+void Call::look_for_freed(bool) noexcept {}
 void note_unmapped(Call &, const Status &) {}
 void borrow_for_mixed(Call &) {}
+const Scratch *reserved_memory(const Call &) noexcept { return nullptr; }
+bool reserved_is_mapped(const Call &) noexcept { return false; }
 void must_stage(Call &, const Status &) { model::require(false, "no driver call fails"); }
-const Schedules::Built &schedule_of(const Call &, const Choice &)
+const BuiltSchedule &schedule_of(const Call &, const Choice &)
 {
-    static const Schedules::Built none;
+    static const BuiltSchedule none;
     return none;
 }
 void Call::start_copy(void *, const void *, std::size_t, const PointerInfo &)
@@ -91,7 +99,7 @@ void Call::start_copy(void *, const void *, std::size_t, const PointerInfo &)
     model::require(false, "the vectors are mapped where they are");
 }
 const char *Operation::place() const noexcept { return ""; }
-void Operation::say_why_it_waits() {}
+void Operation::look_at_wait() {}
 
 std::optional<int> Refusal::step()
 {
@@ -108,6 +116,11 @@ bool try_borrow_bounce(Call &call)
     return true;
 }
 bool poll_ready(Call &call) { return try_borrow_bounce(call); }
+bool Call::borrow_frames() noexcept
+{
+    frames.use(comm.frames);
+    return true;
+}
 void Call::give_back(int) noexcept
 {
     model::require(device == nullptr || !device->kernel.is_running(),
@@ -115,6 +128,12 @@ void Call::give_back(int) noexcept
     static_cast<void>(device.release());
 }
 
+void CallReport::count(hetcoll_counter, std::uint64_t) noexcept {}
+const Log &CallReport::log() const noexcept
+{
+    static const Log to_nobody;
+    return to_nobody;
+}
 void CallReport::begin(const hetcoll_call &) noexcept {}
 void CallReport::serve(hetcoll_counter) noexcept {}
 void CallReport::serve(Algorithm) noexcept {}

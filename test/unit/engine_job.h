@@ -100,7 +100,7 @@ struct Job {
                 {bytes_of(in_place ? output[rank] : input[rank]), bytes_of(output[rank]),
                  count * sizeof(double) / element_bytes(options.kind), options.op, options.kind},
                 options.chunk_bytes, false, {mapped[rank], steps[rank], progress[rank].data()},
-                &beside.emplace_back(adapters.rank(rank), *adapter_bounce[rank]));
+                &second.emplace_back(adapters.rank(rank), *adapter_bounce[rank]));
         }
     }
     static std::vector<Schedule> schedules_of(Algorithm algorithm, int size)
@@ -139,7 +139,7 @@ struct Job {
     }
 
     MemoryNetwork network, adapters;
-    std::deque<Carrier> beside;
+    std::deque<Carrier> second;
     std::vector<std::vector<double>> input, output;
     std::vector<Schedule> schedule;
     std::vector<std::unique_ptr<FailingBounce>> bounce;
