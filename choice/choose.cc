@@ -52,7 +52,7 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
         }
     }
     if (best || set == 0 || (set & algorithms_of(Form::kHost)) != 0) {
-        return best.value_or(kLastResort);
+        return best.value_or(kOnHost);
     }
     return static_cast<Algorithm>(std::countr_zero(set));
 }

@@ -117,6 +117,10 @@ behind="measure/command_line.cc measure/json_document.cc tuning/json_reader.cc"
 wrong=$(grep -rlE '^ *# *include *<(CLI|nlohmann)/' $named | grep -vxF "$(echo "$behind" | tr ' ' '\n')" | tr '\n' ' ')
 verdict "everything but $behind" "no header of CLI11 and nlohmann-json" "${wrong:+ $wrong}"
 
+# An algorithm is known by its row, and by what plan/ says of it.
+wrong=$(grep -rlE '\bAlgorithm::k' $named | grep -vE '^(plan|test)/' | tr '\n' ' ')
+verdict "everything but plan/ and test/" "no single algorithm (Algorithm::k...)" "${wrong:+ $wrong}"
+
 # Inside Open MPI's source tree another Makefile builds the core.
 wrong=
 for folder in $core engine; do

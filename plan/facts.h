@@ -5,10 +5,14 @@
 
 namespace hetcoll {
 
-// Serves where nothing has a price, and where nothing else can run.
-inline constexpr Algorithm kLastResort = Algorithm::kHost;
+// Processors sum in host memory: serves where nothing has a price, and where nothing else can run.
+inline constexpr Algorithm kOnHost = Algorithm::kHost;
 
-// Every rank's kernel reads and writes all ranks' memory: what one kernel needs at most.
+// Aggregators sum.
+inline constexpr Algorithm kByServers = Algorithm::kInNetwork;
+
+// The kernels that write the result of every rank. The second one needs most mapping of all.
+inline constexpr Algorithm kWriteAllResults[] = {Algorithm::kLeader, Algorithm::kTwoShot};
 inline constexpr Algorithm kNeedsMostMapping = Algorithm::kTwoShot;
 
 // Runs for any number of ranks, by messages alone, in the fewest bytes.

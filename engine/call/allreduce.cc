@@ -23,7 +23,7 @@ void start_copy_out(Call &call)
 // The way that was chosen, once all ranks agree on it.
 Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 {
-    if (choice.algorithm == Algorithm::kHost) {
+    if (is(choice.algorithm, Form::kHost)) {
         co_return co_await host(call);
     }
     if (goes_as_floats(call, choice)) {
@@ -31,7 +31,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
     }
     bring_input(call);
     co_await call.copied();
-    if (choice.algorithm == Algorithm::kInNetwork) {
+    if (is(choice.algorithm, Form::kServers)) {
         co_return co_await in_network(call, choice);
     }
     call.report.serve(choice.algorithm);
@@ -52,7 +52,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 Task<int> mixed(Call &call)
 {
     const Choice choice = choose(call, {.aggregators = !call.is_attached(), .mixed = true});
-    if (choice.algorithm == Algorithm::kHost) {
+    if (is(choice.algorithm, Form::kHost)) {
         co_return co_await host(call);
     }
     if (is_float8_sum(call)) {
@@ -112,7 +112,7 @@ Task<int> allreduce(Call &call)
         }
         const bool reduces = call.args->kind >= 0; // else this rank does not know the op
         const Choice choice = reduces ? choose(call, any_means(call)) : Choice{};
-        if (reduces && choice.algorithm == Algorithm::kHost && !comm.should_find_peers()) {
+        if (reduces && is(choice.algorithm, Form::kHost) && !comm.should_find_peers()) {
             co_return co_await host(call);
         }
         co_await until(

@@ -2,6 +2,7 @@
 // streams and events, and memory for their vectors that the ranks of a node map.
 #include "engine/call/prepared.h"
 #include "engine/call/ways.h"
+#include "plan/facts.h"
 
 namespace hetcoll {
 namespace {
@@ -49,7 +50,7 @@ Task<int> attach(Call &call)
         co_return call.result();
     }
     // Read and written by peers, as the kernel does that needs most.
-    const Choice choice{{.algorithm = Algorithm::kTwoShot}};
+    const Choice choice{{.algorithm = kNeedsMostMapping}};
     Published published(comm);
     if (comm.peers().found().maps) {
         co_await publish(call, choice, published);

@@ -46,7 +46,7 @@ bool is_surely_small(Call &call)
 {
     return call.args->kind >= 0 && call.comm.p2p().size > 1 && !should_join(call) &&
            !call.comm.should_find_peers() &&
-           (is_small_user_op(call) || choose(call, any_means(call)).algorithm == Algorithm::kHost);
+           (is_small_user_op(call) || is(choose(call, any_means(call)).algorithm, Form::kHost));
 }
 
 bool uses_mapping(const Call &call, const Choice &choice) noexcept

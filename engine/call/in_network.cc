@@ -4,6 +4,7 @@
 #include "base/lost.h"
 #include "engine/call/loan.h"
 #include "engine/call/ways.h"
+#include "plan/facts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -275,7 +276,7 @@ Task<int> in_network(Call &call, Choice choice)
             co_return any(closed, kFailed) ? call.fail_together(closed) : HETCOLL_SUCCESS;
         }
     } while (piece.first + piece.count < call.args->count);
-    call.report.serve(Algorithm::kInNetwork);
+    call.report.serve(kByServers);
     co_return HETCOLL_SUCCESS;
 }
 

@@ -15,14 +15,14 @@ LateRanks::LateRanks(Call &call, const Choice &choice, const Published &publishe
 bool LateRanks::begins_early(const Call &call, const Choice &choice) noexcept
 {
     return !call.is_collective() && !call.is_attached() &&
-           choice.algorithm == Algorithm::kWeighted && choice.late != kNoRank &&
+           needs(choice.algorithm, Needs::kShares) && choice.late != kNoRank &&
            choice.late != call.comm.p2p().rank;
 }
 
 // Ranks that call differently may have chosen differently: nobody waits then.
 bool LateRanks::may_have_begun(Flags all) const noexcept
 {
-    return !call_.is_collective() && choice_.algorithm == Algorithm::kWeighted &&
+    return !call_.is_collective() && needs(choice_.algorithm, Needs::kShares) &&
            choice_.late != kNoRank && !any(all, kUnknownOp | kCallsDiffer);
 }
 

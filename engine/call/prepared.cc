@@ -1,6 +1,7 @@
 #include "engine/call/prepared.h"
 
 #include "engine/call/ways.h"
+#include "plan/facts.h"
 
 #include <algorithm>
 #include <bit>
@@ -121,7 +122,7 @@ Status PreparedStream::share(Call &call)
     buffers.bytes = most_bytes_;
     buffers.stands_in = scratch_.get();
     // Read and written by peers, as the kernel does that needs most.
-    auto planned = mapped_.plan(Algorithm::kTwoShot, buffers, *call.device);
+    auto planned = mapped_.plan(kNeedsMostMapping, buffers, *call.device);
     if (planned.ok()) {
         static_cast<void>(mapped_.publish()); // all map it, new or not
     }
@@ -137,7 +138,7 @@ bool PreparedStream::poll_map(Call &call, Status &problem)
     PeerLease until_mapped;
     Result<bool> done = mapped_.map_all(until_mapped, most_bytes_);
     if (done.ok() && *done) {
-        done = mapped_.map(Algorithm::kTwoShot, nullptr);
+        done = mapped_.map(kNeedsMostMapping, nullptr);
     }
     if (done.ok()) {
         return *done;
@@ -207,14 +208,14 @@ PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexce
     const Chooser &chooser = comm_.chooser();
     const bool may_meet = !chooser.keeps_order(call) || chooser.meets_in_order();
     if (bytes <= comm_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
-        return {Shape::kMeeting, Algorithm::kHost};
+        return {Shape::kMeeting, kOnHost};
     }
     const std::optional<Algorithm> kernel = kernels_[class_of(bytes)];
     if (!kernel) {
         return {};
     }
     // One that writes its own result alone would need a second vector.
-    return {Shape::kKernel, shares_input_only(*kernel) ? Algorithm::kTwoShot : *kernel};
+    return {Shape::kKernel, shares_input_only(*kernel) ? kNeedsMostMapping : *kernel};
 }
 
 void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call) noexcept

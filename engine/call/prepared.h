@@ -16,6 +16,7 @@
 
 #include "engine/call/call.h"
 #include "engine/communicator/mapped_call.h"
+#include "plan/facts.h"
 
 #include <array>
 #include <atomic>
@@ -38,7 +39,7 @@ public:
     };
     struct Plan {
         Shape shape = Shape::kNone;
-        Algorithm algorithm = Algorithm::kHost; // of a kernel
+        Algorithm algorithm = kOnHost; // of a kernel
     };
     // Words of page-locked memory that the host and the stream tell each other by. Each holds a
     // number, but for `skip`; numbers begin with 1 and wrap.

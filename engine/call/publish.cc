@@ -1,6 +1,8 @@
 // Whose memory is read: buffers are announced to peers, and theirs are mapped.
 #include "engine/call/ways.h"
 
+#include "plan/facts.h"
+
 namespace hetcoll {
 namespace {
 
@@ -64,8 +66,7 @@ void start_publishing(Call &call, const Choice &choice, Published &published)
 {
     call.flags &= ~(kNoMapping | kNeverMap | kNewDevice | kNewBuffers);
     tell_new_device(call);
-    if (choice.algorithm == Algorithm::kOrdered && call.device != nullptr &&
-        !any(call.flags, kMustStage)) {
+    if (is_chain(choice.algorithm) && call.device != nullptr && !any(call.flags, kMustStage)) {
         prepare_ordered(call);
     }
     if (!uses_mapping(call, choice)) {

@@ -3,6 +3,7 @@
 #include "engine/call/loan.h"
 #include "engine/call/ways.h"
 #include "engine/process/stage.h"
+#include "plan/facts.h"
 
 #include <cstring>
 #include <new>
@@ -255,7 +256,7 @@ Choice message_choice(const Call &call)
 {
     Choice choice = call.comm.chooser().choose(*call.args, call.bytes, {});
     if (call.in_order) {
-        choice.algorithm = Algorithm::kOrdered;
+        choice.algorithm = kInRankOrder;
     } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's
         choice = {};
     }

@@ -3,6 +3,7 @@
 #include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
 #include "machine/assumed.h"
+#include "plan/facts.h"
 #include "plan/parts.h"
 #include "schedule/weighted.h"
 
@@ -30,7 +31,7 @@ bool Chooser::keeps_order(const hetcoll_call &call) const noexcept
 
 bool Chooser::forces_small_kernel() const noexcept
 {
-    return agreed_.algorithm != 0 && contains(without(kSmallAlgorithms, Algorithm::kHost),
+    return agreed_.algorithm != 0 && contains(without(kSmallAlgorithms, algorithms_of(Form::kHost)),
                                               static_cast<Algorithm>(agreed_.algorithm - 1));
 }
 
@@ -48,7 +49,7 @@ AlgorithmSet Chooser::available(const hetcoll_call &call, std::size_t bytes, Mea
     AlgorithmSet set =
         knows_links(means) ? peers_.found().ranks.query.available : kMessageAlgorithms;
     if (means.aggregators && aggregation_.joined()) {
-        set |= bit(Algorithm::kInNetwork);
+        set |= algorithms_of(Form::kServers);
     }
     const AlgorithmSet can_run = set;
     const bool priced = (knows_links(means) || means.mixed) && !peers_.found().lacks_memory;
@@ -57,12 +58,12 @@ AlgorithmSet Chooser::available(const hetcoll_call &call, std::size_t bytes, Mea
         set |= can_run & bit(static_cast<Algorithm>(agreed_.algorithm - 1));
     }
     if ((in_order || call.user_op == 1) && !meets_in_order()) {
-        set = without(set, Algorithm::kHost);
+        set = without(set, algorithms_of(Form::kHost));
     }
     if (knows_links(means) && bytes > limit) {
         find_shares();
         const bool unequal = !shares_->shares.empty() || late != kNoRank;
-        set = unequal ? set | bit(Algorithm::kWeighted) : set;
+        set = unequal ? set | algorithms_that_need(Needs::kShares) : set;
     }
     const bool forced =
         agreed_.algorithm != 0 && contains(set, static_cast<Algorithm>(agreed_.algorithm - 1));
@@ -93,7 +94,7 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
     if (agreed_.algorithm != 0) {
         const auto forced = static_cast<Algorithm>(agreed_.algorithm - 1);
         const bool small = bytes <= small_limit(call);
-        if (small ? contains(kSmallAlgorithms, forced) : forced != Algorithm::kHost) {
+        if (small ? contains(kSmallAlgorithms, forced) : !is(forced, Form::kHost)) {
             query.forced = forced;
         }
     }
@@ -134,7 +135,7 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
     chosen.over_trees = chosen.over_trees && maps;
     chosen.by_links = chosen.by_links && maps;
     chosen.adapter_parts = means.adapters ? chosen.adapter_parts : 0;
-    chosen.late = chosen.algorithm == Algorithm::kWeighted ? late : kNoRank;
+    chosen.late = needs(chosen.algorithm, Needs::kShares) ? late : kNoRank;
     memo = {bytes, call.kind, call.op, means.mapped, means.adapters, means.mixed, set, chosen};
     return chosen;
 }
@@ -150,7 +151,7 @@ Choice Chooser::choose_by_price(const Query &query, Means means, int late)
     by.mapped = means.mapped && found.prices != nullptr;
     by.told = by.mapped ? found.prices.get() : nullptr;
     by.late_us = late == kNoRank ? 0 : arrivals_.late_us();
-    if (contains(query.available, Algorithm::kWeighted)) {
+    if ((query.available & algorithms_that_need(Needs::kShares)) != 0) {
         by.shares = shares_without_late(late);
     }
     return prices_.choose(query, table, by);
@@ -192,13 +193,13 @@ std::optional<Algorithm> Chooser::choose_kernel(const hetcoll_call &call, std::s
     }
     const KnownPeers &found = peers_.found();
     if (agreed_.algorithm != 0 || !peers_.known() || found.lacks_memory ||
-        chosen == Algorithm::kWeighted) {
+        needs(chosen, Needs::kShares)) {
         return std::nullopt;
     }
     const DefaultFloats control;
     std::optional<Algorithm> best;
     double best_us = kMostTimes * prices_.us_alone(chosen, bytes, true);
-    for (const Algorithm kernel : {Algorithm::kLeader, Algorithm::kTwoShot}) {
+    for (const Algorithm kernel : kWriteAllResults) {
         if (!contains(found.ranks.query.available, kernel)) {
             continue;
         }
@@ -216,8 +217,8 @@ Choice Chooser::choose_for_collective(std::size_t bytes) const noexcept
     const Query query{
         .bytes = bytes, .ranks = group_.all().size, .chunk_bytes = agreed_.chunk_bytes};
     const std::size_t chunk =
-        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : first_chunk(Algorithm::kRing, query);
-    return {{.algorithm = Algorithm::kRing, .chunk_bytes = chunk}};
+        agreed_.chunk_bytes != 0 ? agreed_.chunk_bytes : first_chunk(kByMessages, query);
+    return {{.algorithm = kByMessages, .chunk_bytes = chunk}};
 }
 
 bool Chooser::uses_mapping(const Choice &choice) const noexcept
@@ -231,7 +232,7 @@ ChunkTuner *Chooser::tuner(const Choice &choice, std::size_t bytes)
 {
     if (agreed_.adapt_chunk == 0 || agreed_.reproducible != 0 || agreed_.chunk_bytes != 0 ||
         choice.source == ChoiceSource::kTable || row_of(choice.algorithm).is_one_kernel() ||
-        choice.algorithm == Algorithm::kHost) {
+        is(choice.algorithm, Form::kHost)) {
         return nullptr;
     }
     const int size_class = std::bit_width(bytes);
@@ -259,7 +260,8 @@ void Chooser::find_shares()
         return;
     }
     const DefaultFloats control;
-    const bool forced = agreed_.algorithm == 1 + static_cast<std::uint32_t>(Algorithm::kWeighted);
+    const bool forced = agreed_.algorithm != 0 &&
+                        needs(static_cast<Algorithm>(agreed_.algorithm - 1), Needs::kShares);
     const bool off = agreed_.shares_differs != 0 || agreed_.reproducible != 0;
     const Links &links = peers_.found().ranks.query.links;
     shares_ = rank_shares(off ? ShareSetting() : process_.shares(), group_.all().size,
@@ -315,7 +317,7 @@ void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
 int Chooser::late_rank(Means means) const noexcept
 {
     const bool can_begin = knows_links(means) && group_.nodes() == 1 && group_.uses_pages() &&
-                           contains(peers_.found().ranks.query.available, Algorithm::kTwoShot);
+                           contains(peers_.found().ranks.query.available, kNeedsMostMapping);
     return can_begin ? arrivals_.late() : kNoRank;
 }
 

@@ -216,7 +216,7 @@ bool chooses_host(Chooser &chooser, const hetcoll_call &call) noexcept
 {
     const UsesReserve uses_reserve;
     try {
-        return chooser.choose(call, call.span, {.mapped = true}).algorithm == Algorithm::kHost;
+        return is(chooser.choose(call, call.span, {.mapped = true}).algorithm, Form::kHost);
     } catch (const std::bad_alloc &) {
         return false;
     }

@@ -110,7 +110,7 @@ private:
     Process &process_;
     NodeGroup &group_;
     Peers &peers_;
-    Algorithm algorithm_ = Algorithm::kRing;
+    Algorithm algorithm_{};
     Buffers buffers_{};
     DeviceBounce *bounce_ = nullptr;
     std::unique_ptr<Scratch> scratch_;

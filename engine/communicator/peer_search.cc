@@ -272,8 +272,8 @@ void PeerSearch::conclude(Mapping mapping)
 // What all ranks know. False: the communicator is none that they can serve.
 bool PeerSearch::may_try_adapters() const
 {
-    const bool serve =
-        group_.nodes() == 1 && contains(found_.ranks.query.available, Algorithm::kTree);
+    const bool serve = group_.nodes() == 1 &&
+                       (found_.ranks.query.available & algorithms_that_need(Needs::kTrees)) != 0;
     const bool there = serve && reach_adapters(placement_->nodes.front().topology);
     if (serve && !there && group_.all().rank == 0 &&
         process_.notices().first_time(Notice::kWithoutAdapters)) {

@@ -2,6 +2,7 @@
 
 #include "base/float_control.h"
 #include "plan/build_schedule.h"
+#include "plan/facts.h"
 #include "schedule/algorithms.h"
 #include "schedule/halves.h"
 
@@ -18,8 +19,7 @@ const Schedules::Built &Schedules::of(const Way &way, std::size_t bytes)
 
 const Schedule &Schedules::in_network(int messages)
 {
-    return find_or_build({.way = {.algorithm = Algorithm::kInNetwork}, .messages = messages})
-        .schedule;
+    return find_or_build({.way = {.algorithm = kByServers}, .messages = messages}).schedule;
 }
 
 const Schedules::Built &Schedules::of_collective(int collective, int root)
@@ -42,7 +42,7 @@ const Schedules::Built &Schedules::find_or_build(const Key &key)
     auto made = std::make_unique<Built>();
     made->key = key;
     made->schedule = build(key, group_.all().rank);
-    if (key.way.algorithm != Algorithm::kInNetwork) {
+    if (!is(key.way.algorithm, Form::kServers)) {
         find_local_steps(*made);
     }
     return *built_.emplace_back(std::move(made));
@@ -53,12 +53,12 @@ Schedule Schedules::build(const Key &key, int rank) const
     if (key.collective != HETCOLL_ALLREDUCE) {
         return build_collective(key, rank);
     }
-    if (key.way.algorithm == Algorithm::kInNetwork) {
+    if (is(key.way.algorithm, Form::kServers)) {
         return aggregation_.schedule(key.messages);
     }
     const std::vector<int> runs = node_runs();
     const Links &links = peers_.found().ranks.query.links;
-    const bool weighted = key.way.algorithm == Algorithm::kWeighted;
+    const bool weighted = needs(key.way.algorithm, Needs::kShares);
     const std::vector<int> shares =
         weighted ? chooser_.shares_without_late(key.way.late) : std::vector<int>();
     return build_schedule(key.way, rank,
