@@ -64,7 +64,7 @@ struct Job {
     const MpiNames &names;
     const Options &options;
     TableStyle style;
-    std::span<const Way> ways; // side by side; empty: what hetcoll chooses
+    std::span<const Contender> ways; // side by side; empty: what hetcoll chooses
     std::vector<Row> rows;
     MeasureOptions measure = options.measure;
     std::unique_ptr<OwnKernels> own_kernels{}; // null: this rank starts none
@@ -471,9 +471,9 @@ int run(const Options &options)
                  options.both,
                  has_floor(options),
                  options.json_path == "-" ? stderr : stdout};
-    std::optional<Ways> ways;
+    std::optional<Contenders> ways;
     if (!options.algorithms.empty()) {
-        Result<Ways> made = Ways::create(comm, options.algorithms);
+        Result<Contenders> made = Contenders::create(comm, options.algorithms);
         if (!made.ok()) {
             return refuse(made.status()); // the same on all ranks
         }

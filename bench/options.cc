@@ -139,7 +139,7 @@ Status apply(const Words &words, Options &options)
     if (options.own_kernel_bytes > 0 && *found == Memory::kHost) {
         return error(Errc::kInvalid, "--own-kernel needs --memory device or managed");
     }
-    if (const auto ways = Ways::parse(options.algorithms); !ways.ok()) {
+    if (const auto ways = Contenders::parse(options.algorithms); !ways.ok()) {
         return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
     }
     if (!options.algorithms.empty() &&

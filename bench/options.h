@@ -24,10 +24,11 @@ struct Options {
     std::size_t own_kernel_bytes = 0; // 0: none; else of each rank's sum before each call
     Values values = Values::kExact;
     MeasureOptions measure;
-    std::vector<std::string> algorithms; // side by side, see Ways; empty: what hetcoll chooses
-    std::string json_path;               // empty: no file; "-": stdout, and text on stderr
-    double budget_s = 0;                 // for all sizes together; 0: none
-    bool progress = false;               // a line a size on stderr, also where that is no terminal
+    std::vector<std::string>
+        algorithms;        // side by side, see Contenders; empty: what hetcoll chooses
+    std::string json_path; // empty: no file; "-": stdout, and text on stderr
+    double budget_s = 0;   // for all sizes together; 0: none
+    bool progress = false; // a line a size on stderr, also where that is no terminal
     bool demo = false;
     std::size_t fusion_threshold = std::size_t{128} << 20; // bytes
 };

@@ -153,7 +153,7 @@ void add(std::optional<Verdict> &to, const Verdict &more)
 
 // A way with what it needs to be called.
 struct Caller {
-    const Way &way;
+    const Contender &way;
     std::unique_ptr<HostCopy> copy;
     std::function<void()> call;
     MPI_Request request = MPI_REQUEST_NULL; // a persistent one
@@ -174,7 +174,8 @@ void count_from_the_last(Caller &caller)
     }
 }
 
-std::function<void()> mpi_call(const Way &way, const WorkloadReduction &r, MPI_Request &request)
+std::function<void()> mpi_call(const Contender &way, const WorkloadReduction &r,
+                               MPI_Request &request)
 {
     const int count = static_cast<int>(r.count);
     switch (way.call) {
@@ -197,18 +198,18 @@ std::function<void()> mpi_call(const Way &way, const WorkloadReduction &r, MPI_R
         [r, count, comm = way.comm] { MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm); };
 }
 
-std::function<void()> own_or_mpi_call(const Way &way, const Workload &workload,
+std::function<void()> own_or_mpi_call(const Contender &way, const Workload &workload,
                                       MPI_Request &request)
 {
     std::function<void()> call = workload.own_call(way.comm);
     return call ? call : mpi_call(way, workload.reduction(), request);
 }
 
-std::vector<Caller> make_callers(std::span<const Way> ways, const Gpu *gpu,
+std::vector<Caller> make_callers(std::span<const Contender> ways, const Gpu *gpu,
                                  const Workload &workload, const MeasureOptions &options)
 {
     std::vector<Caller> callers;
-    for (const Way &way : ways) {
+    for (const Contender &way : ways) {
         Caller caller{way, nullptr, {}};
         if (way.host_copy) {
             caller.copy = std::make_unique<HostCopy>(*gpu, workload.reduction(), way.comm);
@@ -306,7 +307,7 @@ CallTimes time_calls(MPI_Comm comm, int iterations, const std::function<void()> 
 std::function<void()> blocking_call(const Workload &workload, MPI_Comm comm)
 {
     MPI_Request none = MPI_REQUEST_NULL;
-    return own_or_mpi_call(Way{.name = "", .algorithm = "", .comm = comm}, workload, none);
+    return own_or_mpi_call(Contender{.name = "", .algorithm = "", .comm = comm}, workload, none);
 }
 
 double algorithm_bandwidth_gbs(std::size_t bytes, double median_us)
@@ -319,7 +320,7 @@ double bus_bandwidth_gbs(std::size_t bytes, int ranks, double median_us)
     return 2.0 * (ranks - 1) / ranks * algorithm_bandwidth_gbs(bytes, median_us);
 }
 
-std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
+std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu *gpu,
                                       const JobCounters &counters, Workload &workload,
                                       const MeasureOptions &options)
 {
@@ -380,9 +381,10 @@ std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
 Measured measure(MPI_Comm comm, const Gpu *gpu, const JobCounters &counters, Workload &workload,
                  const MeasureOptions &options)
 {
-    std::vector<Way> ways = {Way{.name = "auto", .algorithm = "", .comm = comm}};
+    std::vector<Contender> ways = {Contender{.name = "auto", .algorithm = "", .comm = comm}};
     if (options.host_copy) {
-        ways.push_back(Way{.name = "host_copy", .algorithm = "", .comm = comm, .host_copy = true});
+        ways.push_back(
+            Contender{.name = "host_copy", .algorithm = "", .comm = comm, .host_copy = true});
     }
     std::vector<MeasuredWay> results = measure_ways(ways, gpu, counters, workload, options);
     Measured measured{results[0].route, results[0].call, {}};

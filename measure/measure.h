@@ -72,7 +72,7 @@ struct MeasureOptions {
 [[nodiscard]] Measured measure(MPI_Comm comm, const Gpu *gpu, const JobCounters &counters,
                                Workload &workload, const MeasureOptions &options);
 // One result a way.
-[[nodiscard]] std::vector<MeasuredWay> measure_ways(std::span<const Way> ways, const Gpu *gpu,
+[[nodiscard]] std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu *gpu,
                                                     const JobCounters &counters, Workload &workload,
                                                     const MeasureOptions &options);
 

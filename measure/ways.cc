@@ -20,9 +20,9 @@ std::string known_names()
     return names;
 }
 
-Result<Way> parse_way(const std::string &name)
+Result<Contender> parse_way(const std::string &name)
 {
-    Way way;
+    Contender way;
     way.name = name;
     const std::size_t slash = name.find('/');
     const std::string algorithm = name.substr(0, slash);
@@ -58,9 +58,9 @@ Result<Way> parse_way(const std::string &name)
 
 } // namespace
 
-Result<std::vector<Way>> Ways::parse(const std::vector<std::string> &names)
+Result<std::vector<Contender>> Contenders::parse(const std::vector<std::string> &names)
 {
-    std::vector<Way> ways;
+    std::vector<Contender> ways;
     for (const std::string &name : names) {
         std::vector<std::string> each = {name};
         if (name == "all") {
@@ -71,7 +71,7 @@ Result<std::vector<Way>> Ways::parse(const std::vector<std::string> &names)
             each.emplace_back("host_copy");
         }
         for (const std::string &one : each) {
-            Result<Way> way = parse_way(one);
+            Result<Contender> way = parse_way(one);
             if (!way.ok()) {
                 return way.take_status();
             }
@@ -81,16 +81,16 @@ Result<std::vector<Way>> Ways::parse(const std::vector<std::string> &names)
     return ways;
 }
 
-Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
+Result<Contenders> Contenders::create(MPI_Comm comm, const std::vector<std::string> &names)
 {
-    Result<std::vector<Way>> parsed = parse(names);
+    Result<std::vector<Contender>> parsed = parse(names);
     if (!parsed.ok()) {
         return parsed.take_status();
     }
-    Ways ways;
+    Contenders ways;
     ways.ways_ = std::move(*parsed);
     const Parameters parameters;
-    for (Way &way : ways.ways_) {
+    for (Contender &way : ways.ways_) {
         if (Status status =
                 parameters.set(way.algorithm.empty() ? "auto" : way.algorithm, way.chunk_bytes);
             !status.ok()) {
@@ -107,9 +107,9 @@ Result<Ways> Ways::create(MPI_Comm comm, const std::vector<std::string> &names)
     return ways;
 }
 
-Ways::~Ways()
+Contenders::~Contenders()
 {
-    for (Way &way : ways_) {
+    for (Contender &way : ways_) {
         if (way.comm != MPI_COMM_NULL) {
             MPI_Comm_free(&way.comm);
         }

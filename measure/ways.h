@@ -15,7 +15,8 @@ namespace hetcoll {
 // How the program calls MPI.
 enum class CallKind : std::uint8_t { kBlocking, kNonblocking, kPersistent };
 
-struct Way {
+// One of what is timed side by side.
+struct Contender {
     std::string name;      // as asked for: "ring", "ring/65536" with the bytes of a chunk
     std::string algorithm; // that must serve the call, else it is not measured; empty: any may
     std::size_t chunk_bytes = 0;
@@ -25,23 +26,23 @@ struct Way {
 };
 
 // Owner of the ways' communicators: destroy before MPI_Finalize.
-class Ways {
+class Contenders {
 public:
     // What the names stand for; no MPI call. An error names the one that is wrong.
-    static Result<std::vector<Way>> parse(const std::vector<std::string> &names);
+    static Result<std::vector<Contender>> parse(const std::vector<std::string> &names);
     // Names of algorithms, "auto" (what hetcoll chooses) and "host_copy"; "all" stands for all of
     // these. "nonblocking" and "persistent" are auto by MPI_Iallreduce and by MPI_Start, each with
     // MPI_Wait. Collective over `comm`.
-    static Result<Ways> create(MPI_Comm comm, const std::vector<std::string> &names);
-    Ways(Ways &&) noexcept = default;
-    Ways &operator=(Ways &&) = delete;
-    ~Ways();
+    static Result<Contenders> create(MPI_Comm comm, const std::vector<std::string> &names);
+    Contenders(Contenders &&) noexcept = default;
+    Contenders &operator=(Contenders &&) = delete;
+    ~Contenders();
 
-    [[nodiscard]] const std::vector<Way> &all() const noexcept { return ways_; }
+    [[nodiscard]] const std::vector<Contender> &all() const noexcept { return ways_; }
 
 private:
-    Ways() = default;
-    std::vector<Way> ways_;
+    Contenders() = default;
+    std::vector<Contender> ways_;
 };
 
 } // namespace hetcoll

@@ -197,6 +197,12 @@ Prices::Alone Prices::price_alone(AlgorithmSet set, const PricedCall &call,
     return alone;
 }
 
+void Prices::sort_by_place(std::span<Priced> ways)
+{
+    std::stable_sort(ways.begin(), ways.end(),
+                     [](const Priced &a, const Priced &b) { return a.place < b.place; });
+}
+
 // What takes longer than the best price on links that wait for nobody needs no other price.
 // Hierarchies have segments to be found, which takes long: what may be better comes first.
 PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
@@ -206,11 +212,10 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
                           .early_is_done = weighted_.early_is_done};
     PriceTable::Column column{};
     Alone alone = price_alone(set, call, column);
-    const auto place_of = [](const Priced &way) { // rings by links after those that are as good
-        return way.alone_us / (way.way.by_links ? kWorthwhile : 1);
-    };
-    std::stable_sort(alone.others.begin(), alone.others.end(),
-                     [&](const Priced &a, const Priced &b) { return place_of(a) < place_of(b); });
+    for (Priced &way : alone.others) { // rings by links after those that are as good
+        way.place = way.alone_us / (way.way.by_links ? kWorthwhile : 1);
+    }
+    sort_by_place(alone.others);
     Priced best = alone.kernel, next;
     const auto take = [&](const Priced &way) {
         PricedCell &cell = cell_in(column, way.way.algorithm);
@@ -374,11 +379,12 @@ Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
                                       const PricedCall &call)
 {
     const double least_us = least_alone(ways)->alone_us;
-    const auto others = std::stable_partition(ways.begin(), ways.end(), [](const Priced &way) {
-        return multiplies(algorithm_across(way.way));
-    });
-    Priced multiplied = best_of_kind({ways.begin(), others}, least_us, other_us, call);
-    Priced cut = best_of_kind({others, ways.end()}, least_us, other_us, call);
+    std::vector<Priced> by_factors, others;
+    for (const Priced &way : ways) {
+        (multiplies(algorithm_across(way.way)) ? by_factors : others).push_back(way);
+    }
+    Priced multiplied = best_of_kind(by_factors, least_us, other_us, call);
+    Priced cut = best_of_kind(others, least_us, other_us, call);
     run_in_full(multiplied, std::min(cut.price.us, other_us), call);
     run_in_full(cut, std::min(multiplied.price.us, other_us), call);
     return multiplied.price.us < cut.price.us ? multiplied : cut;
@@ -434,9 +440,10 @@ Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double least_us, dou
         return partners_of(way.between_nodes, ranks_.query.nodes);
     };
     const Way known = best.way;
-    std::stable_sort(ways.begin(), ways.end(), [&](const Priced &a, const Priced &b) {
-        return partners(a.way) < partners(b.way);
-    });
+    for (Priced &way : ways) {
+        way.place = partners(way.way);
+    }
+    sort_by_place(ways);
     bool changed = false;
     for (const Priced &other : ways) {
         Way way = other.way;

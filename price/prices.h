@@ -53,7 +53,9 @@ private:
         Way way{};
         Price price{.us = std::numeric_limits<double>::infinity()};
         double alone_us = std::numeric_limits<double>::infinity(); // links wait for nobody
+        double place = 0;                                          // for sort_by_place()
     };
+    static void sort_by_place(std::span<Priced> ways); // stable
     // All ways that are not given up; of kernels only the best one.
     struct Alone {
         std::vector<Priced> hierarchies{}, others{};

@@ -155,15 +155,24 @@ std::string describe(const Way &way, const Parts &parts)
         text += (text.empty() ? "" : ", ") + more;
     };
     switch (row_of(way.algorithm).needs) {
-    case Needs::kTrees: add(counted(parts.trees.trees.size(), "tree")); break;
+    case Needs::kTrees:
+        text = counted(parts.trees.trees.size(), "tree") + (text.empty() ? "" : ", " + text);
+        break;
     case Needs::kShares:
         add("shares " + print_shares(parts.shares));
         add(counted(static_cast<std::size_t>(way.segments), "segment"));
         break;
-    case Needs::kGroups: break;
+    case Needs::kGroups:
+        if (way.by_racks) {
+            add(counted(static_cast<std::size_t>(parts.links.racks.nodes), "node") + " a rack");
+        }
+        break;
     case Needs::kMessages:
         if (way.by_links) {
             text += ": " + print_rings(parts.rings);
+        }
+        if (way.by_racks) {
+            add(counted(static_cast<std::size_t>(parts.links.rack_ranks), "rank") + " a rack");
         }
         break;
     case Needs::kOneNode:

@@ -15,14 +15,14 @@ done
 says 0 "$sum, added in the order of the ranks" --schedule ordered --ranks 5
 says 0 'from node to node' --schedule ordered --ranks 16 --nodes 2 --topology "$machines/dgxh100.topology" --bytes 64M
 says 0 "$sum" --schedule tree --ranks 5 --topology "$machines/dgx1v-01234.topology"
-says 0 'between the nodes, 2 segments' --schedule hierarchical --ranks 5 --nodes 2
-says 0 'between the nodes, 8 segments' --schedule hierarchical --ranks 6 --nodes 2 --ranks-per-gpu 2 --bytes 8M
+says 0 'between nodes, 2 segments' --schedule hierarchical --ranks 5 --nodes 2
+says 0 'between nodes, 8 segments' --schedule hierarchical --ranks 6 --nodes 2 --ranks-per-gpu 2 --bytes 8M
 says 0 'over trees on them' --schedule hierarchical --ranks 16 --nodes 2 --topology "$machines/dgx1v.topology" --bytes 16M
 says 0 'slices by flow, ' --schedule hierarchical --ranks 6 --nodes 2 --topology "$machines/dgx1v.topology:0,1,2" --bytes 64M
 says 0 '1 tree, 7 of 64 parts through host memory, 8 through adapters' --schedule tree --ranks 3 --bytes 64M --adapters \
     --topology "$machines/dgx1v-014.topology"
-says 0 'racks of 6 ranks first' --schedule rabenseifner --ranks 12 --nodes 4 --rack-nodes 2 --rack-gbps 1 --bytes 64M
-says 0 'racks of 6 nodes first, ' --schedule hierarchical --ranks 24 --nodes 12 --rack-nodes 6 --rack-gbps 1 --bytes 4M \
+says 0 'racks first, 6 ranks a rack' --schedule rabenseifner --ranks 12 --nodes 4 --rack-nodes 2 --rack-gbps 1 --bytes 64M
+says 0 'racks first, 6 nodes a rack' --schedule hierarchical --ranks 24 --nodes 12 --rack-nodes 6 --rack-gbps 1 --bytes 4M \
     --topology "$machines/dgxh100.topology"
 says 0 'added in the order of the ranks' --schedule in_network --ranks 3 --nodes 3 --aggregators 1
 says 0 'aggregator 10: ' --schedule in_network --ranks 8 --nodes 4 --aggregators 2

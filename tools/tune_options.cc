@@ -103,7 +103,7 @@ Status check(const CommandLine &line, const TuneOptions &options)
             return error(Errc::kInvalid, "--sizes: %s", sizes.status().message().c_str());
         }
     }
-    const Result<std::vector<Way>> ways = Ways::parse(options.algorithms);
+    const Result<std::vector<Contender>> ways = Contenders::parse(options.algorithms);
     if (!ways.ok()) {
         return error(Errc::kInvalid, "--algorithms: %s", ways.status().message().c_str());
     }

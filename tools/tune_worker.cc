@@ -128,7 +128,7 @@ private:
 };
 
 struct Bench {
-    const Ways &ways;
+    const Contenders &ways;
     const Gpu &gpu;
     const JobCounters &counters;
     const MpiNames &names;
@@ -156,7 +156,7 @@ double measure_size(const Bench &bench, std::size_t bytes, double seconds)
     double round = 0;
     for (std::size_t i = 0; i < results.size(); ++i) {
         const MeasuredWay &result = results[i];
-        const Way &way = bench.ways.all()[i];
+        const Contender &way = bench.ways.all()[i];
         round += result.served ? result.call.time.median_us / 1e6 : 0;
         if (!result.served || !bench.speaks) {
             continue;
@@ -199,7 +199,7 @@ int measure_all(const WorkerOptions &options)
     }
     place.shape.ranks_per_gpu = most_on_a_gpu(**gpu, place);
     const Result<std::vector<std::size_t>> sizes = parse_sizes(options.sizes);
-    const Result<Ways> ways = Ways::create(MPI_COMM_WORLD, split(options.algorithms));
+    const Result<Contenders> ways = Contenders::create(MPI_COMM_WORLD, split(options.algorithms));
     if (!sizes.ok() || !ways.ok()) {
         return refuse((sizes.ok() ? ways.status() : sizes.status()).message(), rank == 0);
     }

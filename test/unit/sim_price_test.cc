@@ -2,6 +2,7 @@
 #include "engine/meeting/control_page.h"
 #include "plan/build_schedule.h"
 #include "plan/candidates.h"
+#include "plan/facts.h"
 #include "plan/hierarchical.h"
 #include "plan/parts.h"
 #include "price/price.h"
