@@ -34,9 +34,10 @@ Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
 
 Adapters::Adapters(Pool &pool, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,
                    std::unique_ptr<AdapterMessages> messages)
-    : Carrier(messages->table(), *slots), pool_(pool), device_(std::move(device)),
-      bounce_(std::move(slots)), messages_(std::move(messages))
+    : pool_(pool), device_(std::move(device)), bounce_(std::move(slots)),
+      messages_(std::move(messages))
 {
+    bounce = bounce_.get();
 }
 
 // What UCX has made in a context that is gone cannot be given back, nor used.
@@ -88,8 +89,9 @@ Status Adapters::start_trial(std::span<const Address> addresses, int rank)
     if (Status connected = messages_->connect(texts, rank); !connected.ok()) {
         return connected;
     }
+    p2p = messages_->table(); // which the connections make
     const int size = static_cast<int>(addresses.size());
-    trial_ = std::make_unique<MessageTrial>(device_, messages_->table(), 0, (rank + 1) % size,
+    trial_ = std::make_unique<MessageTrial>(device_, p2p, 0, (rank + 1) % size,
                                             (rank + size - 1) % size);
     return {};
 }
