@@ -12,7 +12,7 @@ hetcoll_aggregators_sources += \
 	aggregator/openssl_library.h aggregator/openssl_library.cc \
 	aggregator/protocol.h aggregator/protocol.cc \
 	aggregator/rdma_device.h aggregator/rdma_device.cc \
-	aggregator/rdma_lanes.h aggregator/rdma_lanes.cc \
+	aggregator/rdma_queue_pairs.h aggregator/rdma_queue_pairs.cc \
 	aggregator/session.h aggregator/session.cc \
 	aggregator/socket.h aggregator/socket.cc \
 	aggregator/standstill.h \

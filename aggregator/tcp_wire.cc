@@ -1,6 +1,6 @@
 // What is sent is sealed at once as long as little waits for the socket; the rest waits in its
 // owner's memory. If both sides have RDMA, they tell each other where before the first message, and
-// all messages with a payload go that way: one that waits for the answer waits with them.
+// all messages with a payload go that by: one that waits for the answer waits with them.
 #include "aggregator/tcp_wire.h"
 
 #include "hetcoll_config.h"
@@ -9,7 +9,7 @@
 
 #include "aggregator/frame.h"
 #include "aggregator/names.h"
-#include "aggregator/rdma_lanes.h"
+#include "aggregator/rdma_queue_pairs.h"
 #include "aggregator/socket.h"
 #include "aggregator/standstill.h"
 #include "aggregator/tls.h"
@@ -55,8 +55,8 @@ public:
     }
     ~TcpConnections() override
     {
-        while (!channels_.empty()) {
-            close(channels_.begin()->first);
+        while (!connections_.empty()) {
+            close(connections_.begin()->first);
         }
     }
     Status open();
@@ -67,21 +67,25 @@ public:
               SendBuffer *buffer) override;
     std::size_t waiting(Connection connection) const override
     {
-        const auto found = channels_.find(connection);
-        return found == channels_.end()
+        const auto found = connections_.find(connection);
+        return found == connections_.end()
                    ? 0
-                   : found->second->out.size() + (lanes_ ? lanes_->waiting(connection) : 0);
+                   : found->second->out.size() +
+                         (queue_pairs_ ? queue_pairs_->waiting(connection) : 0);
     }
     void close(Connection connection) override;
     bool progress(WireEvents &events) override;
     void wait(int milliseconds, int fd) override;
     const GuestCounters &guests() const noexcept override { return guests_; }
     std::uint16_t port() const noexcept override { return listener_.port; }
-    std::uint64_t by_rdma() const noexcept override { return lanes_ ? lanes_->messages() : 0; }
+    std::uint64_t by_rdma() const noexcept override
+    {
+        return queue_pairs_ ? queue_pairs_->messages() : 0;
+    }
     std::string take_note() override { return std::exchange(note_, {}); }
 
 private:
-    struct Channel {
+    struct TcpConnection {
         Connection id = kNoConnection;
         Descriptor socket;
         std::unique_ptr<TlsStream> tls; // none until TCP is connected
@@ -91,8 +95,12 @@ private:
         std::vector<Address> addresses; // to try yet
         bool is_guest = false;
         bool may_ask = false; // for RDMA: who has connected, once, before all else
-        enum class Way : std::uint8_t { kTls, kAsked, kRdma } way = Way::kTls; // of payloads
-        Clock::time_point deadline;                                            // of a guest
+        enum class PayloadPath : std::uint8_t {
+            kTls,
+            kAsked,
+            kRdma
+        } by = PayloadPath::kTls;   // of payloads
+        Clock::time_point deadline; // of a guest
         std::size_t most_payload = 0;
         Incoming in;
         std::deque<Outgoing> out;
@@ -107,16 +115,16 @@ private:
         }
     };
 
-    Channel *find(Connection connection)
+    TcpConnection *find(Connection connection)
     {
-        const auto found = channels_.find(connection);
-        return found == channels_.end() ? nullptr : found->second.get();
+        const auto found = connections_.find(connection);
+        return found == connections_.end() ? nullptr : found->second.get();
     }
-    void poll_for(Channel &channel, std::uint32_t events);
-    bool take_addresses(Channel &channel);
+    void poll_for(TcpConnection &tcp, std::uint32_t events);
+    bool take_addresses(TcpConnection &tcp);
     void follow_look_ups();
-    void try_next_address(Channel &channel, const char *why);
-    void start_tls(Channel &channel, TlsStream::Side side);
+    void try_next_address(TcpConnection &tcp, const char *why);
+    void start_tls(TcpConnection &tcp, TlsStream::Side side);
 
     void accept_some(WireEvents &events);
     void add_guest(Descriptor socket, WireEvents &events);
@@ -124,25 +132,25 @@ private:
     void listen(bool on);
     void pause_listening();
     void look_at_guests(Clock::time_point now);
-    void note_guest_gone(const Channel &channel);
+    void note_guest_gone(const TcpConnection &tcp);
 
-    void serve(Channel &channel, WireEvents &events);
-    void shake_hands(Channel &channel, WireEvents &events);
-    void receive(Channel &channel, WireEvents &events);
-    void write_out(Channel &channel);
-    bool write_some(Channel &channel);
-    bool is_unread(Channel &channel, Clock::time_point now) const;
+    void serve(TcpConnection &tcp, WireEvents &events);
+    void shake_hands(TcpConnection &tcp, WireEvents &events);
+    void receive(TcpConnection &tcp, WireEvents &events);
+    void write_out(TcpConnection &tcp);
+    bool write_some(TcpConnection &tcp);
+    bool is_unread(TcpConnection &tcp, Clock::time_point now) const;
     void look_at_readers(Clock::time_point now);
     void look_at_clock();
-    void ask_for_rdma(Channel &channel);
-    void on_offer(Channel &channel, std::span<const std::byte> header);
-    void answer(Channel &channel, const RdmaOffer &offer);
-    void go_by_tls(Channel &channel, const std::string &why);
-    bool progress_lanes(WireEvents &events);
-    void push(Channel &channel, const Outgoing &message);
+    void ask_for_rdma(TcpConnection &tcp);
+    void on_offer(TcpConnection &tcp, std::span<const std::byte> header);
+    void answer(TcpConnection &tcp, const RdmaOffer &offer);
+    void go_by_tls(TcpConnection &tcp, const std::string &why);
+    bool progress_queue_pairs(WireEvents &events);
+    void push(TcpConnection &tcp, const Outgoing &message);
 
-    void lose(Channel &channel, std::string why);
-    void release(Channel &channel);
+    void lose(TcpConnection &tcp, std::string why);
+    void release(TcpConnection &tcp);
     void take_back(std::byte *data) noexcept override { delete[] data; }
 
     TcpOptions options_;
@@ -152,16 +160,16 @@ private:
     bool listening_ = false;
     Clock::time_point listen_again_{}, looked_{};
     Connection next_ = 1;
-    std::unordered_map<Connection, std::unique_ptr<Channel>> channels_;
-    std::vector<Connection> looking_up_;            // wait for the addresses of their hosts
-    std::deque<Connection> waiting_room_;           // guests, the oldest first
-    std::vector<Connection> unread_;                // have more than they could say at once
-    std::vector<Connection> lost_;                  // to be told
-    std::vector<std::unique_ptr<Channel>> closed_;  // until progress() returns
-    std::array<std::byte, kTlsRecordBytes> record_; // too large for the stack of some threads
+    std::unordered_map<Connection, std::unique_ptr<TcpConnection>> connections_;
+    std::vector<Connection> looking_up_;                 // wait for the addresses of their hosts
+    std::deque<Connection> waiting_room_;                // guests, the oldest first
+    std::vector<Connection> unread_;                     // have more than they could say at once
+    std::vector<Connection> lost_;                       // to be told
+    std::vector<std::unique_ptr<TcpConnection>> closed_; // until progress() returns
+    std::array<std::byte, kTlsRecordBytes> record_;      // too large for the stack of some threads
     GuestCounters guests_;
-    std::unique_ptr<RdmaLanes> lanes_; // none: no RDMA
-    std::string note_;                 // for the user
+    std::unique_ptr<RdmaQueuePairs> queue_pairs_; // none: no RDMA
+    std::string note_;                            // for the user
 };
 
 Status TcpConnections::open()
@@ -182,11 +190,11 @@ Status TcpConnections::open()
         options_.most_guests = std::clamp<std::size_t>(files.rlim_cur / 4, 1, options_.most_guests);
     }
     if (!options_.rdma.empty()) {
-        Result<std::unique_ptr<RdmaLanes>> lanes = RdmaLanes::open(options_.rdma);
-        if (lanes.ok()) {
-            lanes_ = std::move(*lanes);
+        Result<std::unique_ptr<RdmaQueuePairs>> queue_pairs = RdmaQueuePairs::open(options_.rdma);
+        if (queue_pairs.ok()) {
+            queue_pairs_ = std::move(*queue_pairs);
         } else {
-            note_ = "no RDMA, vectors go over TLS: " + lanes.status().message();
+            note_ = "no RDMA, vectors go over TLS: " + queue_pairs.status().message();
         }
     }
     if (!options_.listen) {
@@ -221,19 +229,19 @@ void TcpConnections::pause_listening()
     listen_again_ = options_.clock() + std::chrono::seconds(1);
 }
 
-void TcpConnections::poll_for(Channel &channel, std::uint32_t events)
+void TcpConnections::poll_for(TcpConnection &tcp, std::uint32_t events)
 {
-    if (channel.polled == events) {
+    if (tcp.polled == events) {
         return;
     }
     epoll_event event{};
     event.events = events;
-    event.data.u64 = channel.id;
-    const int what = channel.polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    if (epoll_ctl(epoll_.get(), what, channel.socket.get(), &event) != 0) {
-        lose(channel, std::strerror(errno));
+    event.data.u64 = tcp.id;
+    const int what = tcp.polled == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    if (epoll_ctl(epoll_.get(), what, tcp.socket.get(), &event) != 0) {
+        lose(tcp, std::strerror(errno));
     }
-    channel.polled = events;
+    tcp.polled = events;
 }
 
 // ---- those who connect ----
@@ -269,16 +277,15 @@ void TcpConnections::add_guest(Descriptor socket, WireEvents &events)
         ++guests_.crowded_out;
     }
     set_up_connection(socket.get(), options_.silence_seconds);
-    auto channel = std::make_unique<Channel>();
-    channel->id = next_++;
-    channel->socket = std::move(socket);
-    channel->is_guest = channel->may_ask = true;
-    channel->deadline =
-        options_.clock() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(options_.guest_seconds));
-    Channel &guest = *channel;
+    auto tcp = std::make_unique<TcpConnection>();
+    tcp->id = next_++;
+    tcp->socket = std::move(socket);
+    tcp->is_guest = tcp->may_ask = true;
+    tcp->deadline = options_.clock() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.guest_seconds));
+    TcpConnection &guest = *tcp;
     waiting_room_.push_back(guest.id);
-    channels_[guest.id] = std::move(channel);
+    connections_[guest.id] = std::move(tcp);
     start_tls(guest, TlsStream::Side::kAccepts);
     serve(guest, events); // its hello is there, most likely
 }
@@ -292,8 +299,8 @@ bool TcpConnections::show_out_one()
     }
     const auto silent =
         std::find_if(waiting_room_.begin(), waiting_room_.end(), [this](Connection guest) {
-            const Channel &channel = *channels_.at(guest);
-            return channel.tls == nullptr || channel.tls->key().empty();
+            const TcpConnection &tcp = *connections_.at(guest);
+            return tcp.tls == nullptr || tcp.tls->key().empty();
         });
     close(silent != waiting_room_.end() ? *silent : waiting_room_.front());
     return true;
@@ -304,47 +311,47 @@ void TcpConnections::look_at_guests(Clock::time_point now)
     if (listener_.socket.get() >= 0 && now >= listen_again_) {
         listen(true);
     }
-    while (!waiting_room_.empty() && now > channels_.at(waiting_room_.front())->deadline) {
+    while (!waiting_room_.empty() && now > connections_.at(waiting_room_.front())->deadline) {
         ++guests_.late;
         close(waiting_room_.front());
     }
 }
 
-void TcpConnections::note_guest_gone(const Channel &channel)
+void TcpConnections::note_guest_gone(const TcpConnection &tcp)
 {
-    ++(channel.tls != nullptr && !channel.tls->key().empty() ? guests_.wrong_key : guests_.no_key);
+    ++(tcp.tls != nullptr && !tcp.tls->key().empty() ? guests_.wrong_key : guests_.no_key);
 }
 
 // ---- connections ----
 
 Result<Connection> TcpConnections::connect(const Endpoint &to, const std::string &key)
 {
-    auto made = std::make_unique<Channel>();
+    auto made = std::make_unique<TcpConnection>();
     made->id = next_++;
     made->key = key;
     made->to = to;
     made->look_up = options_.names->ask(to);
-    Channel &channel = *made;
-    channels_[channel.id] = std::move(made);
-    ask_for_rdma(channel);
-    if (!take_addresses(channel)) {
-        looking_up_.push_back(channel.id);
+    TcpConnection &tcp = *made;
+    connections_[tcp.id] = std::move(made);
+    ask_for_rdma(tcp);
+    if (!take_addresses(tcp)) {
+        looking_up_.push_back(tcp.id);
     }
-    return channel.id;
+    return tcp.id;
 }
 
 // False while its host is looked up.
-bool TcpConnections::take_addresses(Channel &channel)
+bool TcpConnections::take_addresses(TcpConnection &tcp)
 {
-    if (!channel.look_up->is_over()) {
+    if (!tcp.look_up->is_over()) {
         return false;
     }
-    const Result<std::vector<Address>> &answer = channel.look_up->answer();
+    const Result<std::vector<Address>> &answer = tcp.look_up->answer();
     if (answer.ok()) {
-        channel.addresses.assign(answer->rbegin(), answer->rend());
-        try_next_address(channel, "no address");
+        tcp.addresses.assign(answer->rbegin(), answer->rend());
+        try_next_address(tcp, "no address");
     } else {
-        lose(channel, answer.status().message());
+        lose(tcp, answer.status().message());
     }
     return true;
 }
@@ -352,59 +359,59 @@ bool TcpConnections::take_addresses(Channel &channel)
 void TcpConnections::follow_look_ups()
 {
     std::erase_if(looking_up_, [this](Connection connection) {
-        Channel *const channel = find(connection);
-        return channel == nullptr || channel->lost || take_addresses(*channel);
+        TcpConnection *const tcp = find(connection);
+        return tcp == nullptr || tcp->lost || take_addresses(*tcp);
     });
 }
 
-void TcpConnections::try_next_address(Channel &channel, const char *why)
+void TcpConnections::try_next_address(TcpConnection &tcp, const char *why)
 {
     std::string reason = why;
-    while (!channel.addresses.empty()) {
-        const Address address = channel.addresses.back();
-        channel.addresses.pop_back();
-        channel.socket = open_socket(address.family);
-        channel.polled = 0;
-        if (channel.socket.get() >= 0) {
-            set_up_connection(channel.socket.get(), options_.silence_seconds);
-            if (::connect(channel.socket.get(), address.get(), address.length) == 0 ||
+    while (!tcp.addresses.empty()) {
+        const Address address = tcp.addresses.back();
+        tcp.addresses.pop_back();
+        tcp.socket = open_socket(address.family);
+        tcp.polled = 0;
+        if (tcp.socket.get() >= 0) {
+            set_up_connection(tcp.socket.get(), options_.silence_seconds);
+            if (::connect(tcp.socket.get(), address.get(), address.length) == 0 ||
                 errno == EINPROGRESS) {
-                poll_for(channel, EPOLLOUT);
+                poll_for(tcp, EPOLLOUT);
                 return;
             }
         }
         reason = std::strerror(errno);
     }
-    lose(channel, reason);
+    lose(tcp, reason);
 }
 
-void TcpConnections::start_tls(Channel &channel, TlsStream::Side side)
+void TcpConnections::start_tls(TcpConnection &tcp, TlsStream::Side side)
 {
     Result<std::unique_ptr<TlsStream>> tls =
-        TlsStream::create(tls_, channel.socket.get(), side, channel.key);
+        TlsStream::create(tls_, tcp.socket.get(), side, tcp.key);
     if (!tls.ok()) {
-        lose(channel, tls.status().message());
+        lose(tcp, tls.status().message());
         return;
     }
-    channel.tls = std::move(*tls);
-    poll_for(channel, EPOLLIN);
+    tcp.tls = std::move(*tls);
+    poll_for(tcp, EPOLLIN);
 }
 
 void TcpConnections::allow_payload(Connection connection, std::size_t most_bytes)
 {
-    if (Channel *const channel = find(connection); channel != nullptr) {
-        channel->most_payload = most_bytes;
-        if (lanes_ != nullptr) {
-            lanes_->allow_payload(connection, most_bytes);
+    if (TcpConnection *const tcp = find(connection); tcp != nullptr) {
+        tcp->most_payload = most_bytes;
+        if (queue_pairs_ != nullptr) {
+            queue_pairs_->allow_payload(connection, most_bytes);
         }
     }
 }
 
-void TcpConnections::release(Channel &channel)
+void TcpConnections::release(TcpConnection &tcp)
 {
-    std::deque<Outgoing> unsent = std::exchange(channel.out, {});
-    if (lanes_ != nullptr) {
-        std::ranges::copy(lanes_->remove(channel.id), std::back_inserter(unsent));
+    std::deque<Outgoing> unsent = std::exchange(tcp.out, {});
+    if (queue_pairs_ != nullptr) {
+        std::ranges::copy(queue_pairs_->remove(tcp.id), std::back_inserter(unsent));
     }
     for (const Outgoing &message : unsent) {
         if (message.buffer != nullptr) {
@@ -414,33 +421,33 @@ void TcpConnections::release(Channel &channel)
 }
 
 // It is told by progress(), if nobody closes it before.
-void TcpConnections::lose(Channel &channel, std::string why)
+void TcpConnections::lose(TcpConnection &tcp, std::string why)
 {
-    if (!channel.lost) {
-        if (channel.look_up != nullptr && !channel.is_open()) {
-            options_.names->forget(channel.to);
+    if (!tcp.lost) {
+        if (tcp.look_up != nullptr && !tcp.is_open()) {
+            options_.names->forget(tcp.to);
         }
-        channel.lost = true;
-        channel.why = std::move(why);
-        lost_.push_back(channel.id);
+        tcp.lost = true;
+        tcp.why = std::move(why);
+        lost_.push_back(tcp.id);
     }
 }
 
 void TcpConnections::close(Connection connection)
 {
-    const auto found = channels_.find(connection);
-    if (found == channels_.end()) {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) {
         return;
     }
-    std::unique_ptr<Channel> channel = std::move(found->second);
-    channels_.erase(found);
-    if (channel->is_guest) {
+    std::unique_ptr<TcpConnection> tcp = std::move(found->second);
+    connections_.erase(found);
+    if (tcp->is_guest) {
         std::erase(waiting_room_, connection);
     }
-    channel->lost = true; // nothing more is done with it
-    channel->socket = Descriptor();
-    release(*channel);
-    closed_.push_back(std::move(channel)); // somebody may be at work with it
+    tcp->lost = true; // nothing more is done with it
+    tcp->socket = Descriptor();
+    release(*tcp);
+    closed_.push_back(std::move(tcp)); // somebody may be at work with it
 }
 
 // ---- sending ----
@@ -448,80 +455,79 @@ void TcpConnections::close(Connection connection)
 void TcpConnections::send(Connection to, const HeaderBytes &header,
                           std::span<const std::byte> payload, SendBuffer *buffer)
 {
-    Channel *const channel = find(to);
-    if (channel == nullptr || channel->lost) {
+    TcpConnection *const tcp = find(to);
+    if (tcp == nullptr || tcp->lost) {
         if (buffer != nullptr) {
             buffer->on_sent();
         }
         return;
     }
     const Outgoing message(header, payload, buffer);
-    if (!payload.empty() && channel->way != Channel::Way::kTls) {
-        lanes_->send(to, message);
+    if (!payload.empty() && tcp->by != TcpConnection::PayloadPath::kTls) {
+        queue_pairs_->send(to, message);
     } else {
-        push(*channel, message);
+        push(*tcp, message);
     }
 }
 
-void TcpConnections::push(Channel &channel, const Outgoing &message)
+void TcpConnections::push(TcpConnection &tcp, const Outgoing &message)
 {
-    channel.out.push_back(message);
-    if (channel.out.size() > kMostWaiting) {
-        lose(channel, kDoesNotRead);
-        release(channel);
-    } else if (channel.is_open()) {
-        write_out(channel);
+    tcp.out.push_back(message);
+    if (tcp.out.size() > kMostWaiting) {
+        lose(tcp, kDoesNotRead);
+        release(tcp);
+    } else if (tcp.is_open()) {
+        write_out(tcp);
     }
 }
 
-void TcpConnections::write_out(Channel &channel)
+void TcpConnections::write_out(TcpConnection &tcp)
 {
-    if (!channel.socket.is_ours()) {
-        lose(channel, kClosedByOthers);
+    if (!tcp.socket.is_ours()) {
+        lose(tcp, kClosedByOthers);
     }
-    while (!channel.lost) {
-        while (!channel.out.empty() && channel.tls->unsent() < kMostUnsentBytes) {
-            if (!write_some(channel)) {
-                lose(channel, channel.tls->why());
+    while (!tcp.lost) {
+        while (!tcp.out.empty() && tcp.tls->unsent() < kMostUnsentBytes) {
+            if (!write_some(tcp)) {
+                lose(tcp, tcp.tls->why());
                 return;
             }
         }
-        if (!channel.tls->flush()) {
-            lose(channel, channel.tls->why());
+        if (!tcp.tls->flush()) {
+            lose(tcp, tcp.tls->why());
             return;
         }
-        const bool waits = channel.tls->unsent() > 0;
-        if (waits || channel.out.empty()) {
-            poll_for(channel, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        const bool waits = tcp.tls->unsent() > 0;
+        if (waits || tcp.out.empty()) {
+            poll_for(tcp, waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
             return;
         }
     }
 }
 
 // One record of the first message; the head goes with the beginning of the payload.
-bool TcpConnections::write_some(Channel &channel)
+bool TcpConnections::write_some(TcpConnection &tcp)
 {
-    Outgoing &message = channel.out.front();
+    Outgoing &message = tcp.out.front();
     const std::size_t all = message.size();
-    std::size_t bytes = std::min(all - channel.out_done, kTlsRecordBytes);
-    if (channel.out_done == 0) {
+    std::size_t bytes = std::min(all - tcp.out_done, kTlsRecordBytes);
+    if (tcp.out_done == 0) {
         std::memcpy(record_.data(), message.head.data(), message.head_bytes);
         if (bytes > message.head_bytes) {
             std::memcpy(&record_[message.head_bytes], message.payload.data(),
                         bytes - message.head_bytes);
         }
-        if (!channel.tls->write({record_.data(), bytes})) {
+        if (!tcp.tls->write({record_.data(), bytes})) {
             return false;
         }
-    } else if (!channel.tls->write(
-                   message.payload.subspan(channel.out_done - message.head_bytes, bytes))) {
+    } else if (!tcp.tls->write(message.payload.subspan(tcp.out_done - message.head_bytes, bytes))) {
         return false;
     }
-    channel.out_done += bytes;
-    if (channel.out_done == all) {
+    tcp.out_done += bytes;
+    if (tcp.out_done == all) {
         SendBuffer *const buffer = message.buffer;
-        channel.out.pop_front();
-        channel.out_done = 0;
+        tcp.out.pop_front();
+        tcp.out_done = 0;
         if (buffer != nullptr) {
             buffer->on_sent();
         }
@@ -529,22 +535,21 @@ bool TcpConnections::write_some(Channel &channel)
     return true;
 }
 
-bool TcpConnections::is_unread(Channel &channel, Clock::time_point now) const
+bool TcpConnections::is_unread(TcpConnection &tcp, Clock::time_point now) const
 {
-    return channel.is_open() && !channel.lost &&
-           channel.unread.lasts(channel.tls->unsent() > 0, channel.tls->sent(), now,
-                                std::chrono::seconds(options_.silence_seconds));
+    return tcp.is_open() && !tcp.lost &&
+           tcp.unread.lasts(tcp.tls->unsent() > 0, tcp.tls->sent(), now,
+                            std::chrono::seconds(options_.silence_seconds));
 }
 
 // TCP itself gives up a machine that does not answer. Of one that answers it waits for the process.
 void TcpConnections::look_at_readers(Clock::time_point now)
 {
-    for (const auto &[connection, channel] : channels_) {
-        if (is_unread(*channel, now)) {
-            write_out(*channel); // epoll does not tell of a little room
-            if (is_unread(*channel, now) &&
-                has_answered(channel->socket.get(), options_.silence_seconds)) {
-                lose(*channel, kDoesNotRead);
+    for (const auto &[connection, tcp] : connections_) {
+        if (is_unread(*tcp, now)) {
+            write_out(*tcp); // epoll does not tell of a little room
+            if (is_unread(*tcp, now) && has_answered(tcp->socket.get(), options_.silence_seconds)) {
+                lose(*tcp, kDoesNotRead);
             }
         }
     }
@@ -552,84 +557,84 @@ void TcpConnections::look_at_readers(Clock::time_point now)
 
 // ---- receiving ----
 
-void TcpConnections::serve(Channel &channel, WireEvents &events)
+void TcpConnections::serve(TcpConnection &tcp, WireEvents &events)
 {
-    if (!channel.socket.is_ours()) {
-        lose(channel, kClosedByOthers);
+    if (!tcp.socket.is_ours()) {
+        lose(tcp, kClosedByOthers);
     }
-    if (channel.lost) {
+    if (tcp.lost) {
         return;
     }
-    if (channel.tls == nullptr) {
+    if (tcp.tls == nullptr) {
         int problem = 0;
         socklen_t length = sizeof problem;
-        if (getsockopt(channel.socket.get(), SOL_SOCKET, SO_ERROR, &problem, &length) != 0 ||
+        if (getsockopt(tcp.socket.get(), SOL_SOCKET, SO_ERROR, &problem, &length) != 0 ||
             problem != 0) {
-            try_next_address(channel, std::strerror(problem));
+            try_next_address(tcp, std::strerror(problem));
             return;
         }
-        start_tls(channel, TlsStream::Side::kConnects);
-        if (channel.lost) {
+        start_tls(tcp, TlsStream::Side::kConnects);
+        if (tcp.lost) {
             return;
         }
     }
-    if (!channel.is_open()) {
-        shake_hands(channel, events);
+    if (!tcp.is_open()) {
+        shake_hands(tcp, events);
     }
-    if (channel.is_open() && !channel.lost) {
-        write_out(channel);
-        receive(channel, events);
+    if (tcp.is_open() && !tcp.lost) {
+        write_out(tcp);
+        receive(tcp, events);
     }
 }
 
-void TcpConnections::shake_hands(Channel &channel, WireEvents &events)
+void TcpConnections::shake_hands(TcpConnection &tcp, WireEvents &events)
 {
-    const TlsStream::State state = channel.tls->advance();
+    const TlsStream::State state = tcp.tls->advance();
     if (state == TlsStream::State::kLost) {
-        if (channel.is_guest) {
-            note_guest_gone(channel);
-            close(channel.id);
+        if (tcp.is_guest) {
+            note_guest_gone(tcp);
+            close(tcp.id);
         } else {
-            lose(channel, channel.tls->why());
+            lose(tcp, tcp.tls->why());
         }
         return;
     }
     if (state == TlsStream::State::kHandshake) {
-        poll_for(channel, channel.tls->unsent() > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    } else if (channel.is_guest) {
-        channel.is_guest = false;
-        std::erase(waiting_room_, channel.id);
+        poll_for(tcp, tcp.tls->unsent() > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    } else if (tcp.is_guest) {
+        tcp.is_guest = false;
+        std::erase(waiting_room_, tcp.id);
         ++guests_.let_in;
-        events.on_accepted(channel.id, channel.tls->key());
+        events.on_accepted(tcp.id, tcp.tls->key());
     }
 }
 
-void TcpConnections::receive(Channel &channel, WireEvents &events)
+void TcpConnections::receive(TcpConnection &tcp, WireEvents &events)
 {
-    for (std::size_t received = 0; !channel.lost;) {
-        const std::size_t got = channel.tls->read(channel.in.wanted());
+    for (std::size_t received = 0; !tcp.lost;) {
+        const std::size_t got = tcp.tls->read(tcp.in.wanted());
         if (got == 0) {
-            if (channel.tls->state() == TlsStream::State::kLost) {
-                lose(channel, channel.tls->why());
+            if (tcp.tls->state() == TlsStream::State::kLost) {
+                lose(tcp, tcp.tls->why());
             }
             return;
         }
         received += got;
-        if (!channel.in.add(got, channel.most_payload)) {
-            lose(channel, "it has sent a message that is too large, or none of hetcoll's");
+        if (!tcp.in.add(got, tcp.most_payload)) {
+            lose(tcp, "it has sent a message that is too large, or none of hetcoll's");
             return;
         }
-        if (channel.in.is_whole()) {
-            Incoming whole = std::exchange(channel.in, {});
+        if (tcp.in.is_whole()) {
+            Incoming whole = std::exchange(tcp.in, {});
             if (whole.is_offer()) {
-                on_offer(channel, whole.header());
+                on_offer(tcp, whole.header());
             } else {
-                channel.may_ask = false;
-                events.on_message(channel.id, whole.header(), whole.take_payload(*this));
+                tcp.may_ask = false;
+                events.on_message(tcp.id, whole.header(), whole.take_payload(*this));
             }
         }
-        if (received >= kReadBytesAtOnce && channel.tls->has_unread()) {
-            unread_.push_back(channel.id);
+        if (received >= kReadBytesAtOnce && tcp.tls->has_unread()) {
+            unread_.push_back(tcp.id);
             return;
         }
         if (received >= kReadBytesAtOnce) {
@@ -640,86 +645,85 @@ void TcpConnections::receive(Channel &channel, WireEvents &events)
 
 // ---- vectors by RDMA ----
 
-void TcpConnections::ask_for_rdma(Channel &channel)
+void TcpConnections::ask_for_rdma(TcpConnection &tcp)
 {
-    if (lanes_ == nullptr) {
+    if (queue_pairs_ == nullptr) {
         return;
     }
-    const Result<RdmaOffer> offer = lanes_->add(channel.id);
+    const Result<RdmaOffer> offer = queue_pairs_->add(tcp.id);
     if (!offer.ok()) {
         note_ = "no RDMA, vectors go over TLS: " + offer.status().message();
         return;
     }
-    channel.way = Channel::Way::kAsked;
-    push(channel, Outgoing(encode(*offer), {}, nullptr, Outgoing::What::kOffer));
+    tcp.by = TcpConnection::PayloadPath::kAsked;
+    push(tcp, Outgoing(encode(*offer), {}, nullptr, Outgoing::What::kOffer));
 }
 
-void TcpConnections::on_offer(Channel &channel, std::span<const std::byte> header)
+void TcpConnections::on_offer(TcpConnection &tcp, std::span<const std::byte> header)
 {
     const std::optional<RdmaOffer> offer = decode_offer(header);
     const bool refuses = offer && offer->address.kind.empty();
-    if (offer && !refuses && channel.may_ask) {
-        channel.may_ask = false;
-        answer(channel, *offer);
-    } else if (refuses && channel.way != Channel::Way::kTls) {
-        go_by_tls(channel, channel.way == Channel::Way::kAsked
-                               ? "the aggregator offers none that fits: start it with --rdma"
-                               : "a rank cannot reach this device");
-    } else if (offer && !refuses && channel.way == Channel::Way::kAsked) {
-        if (Status connected = lanes_->connect(channel.id, *offer); connected.ok()) {
-            channel.way = Channel::Way::kRdma;
+    if (offer && !refuses && tcp.may_ask) {
+        tcp.may_ask = false;
+        answer(tcp, *offer);
+    } else if (refuses && tcp.by != TcpConnection::PayloadPath::kTls) {
+        go_by_tls(tcp, tcp.by == TcpConnection::PayloadPath::kAsked
+                           ? "the aggregator offers none that fits: start it with --rdma"
+                           : "a rank cannot reach this device");
+    } else if (offer && !refuses && tcp.by == TcpConnection::PayloadPath::kAsked) {
+        if (Status connected = queue_pairs_->connect(tcp.id, *offer); connected.ok()) {
+            tcp.by = TcpConnection::PayloadPath::kRdma;
         } else {
-            push(channel, no_rdma());
-            go_by_tls(channel, connected.message());
+            push(tcp, no_rdma());
+            go_by_tls(tcp, connected.message());
         }
     } else {
-        lose(channel, "it has sent an offer of RDMA that is none, or out of turn");
+        lose(tcp, "it has sent an offer of RDMA that is none, or out of turn");
     }
 }
 
-// Vectors go this way when the first one has come this way: the other side is connected then.
-void TcpConnections::answer(Channel &channel, const RdmaOffer &offer)
+// Vectors go this by when the first one has come this by: the other side is connected then.
+void TcpConnections::answer(TcpConnection &tcp, const RdmaOffer &offer)
 {
-    if (lanes_ == nullptr) {
-        push(channel, no_rdma());
+    if (queue_pairs_ == nullptr) {
+        push(tcp, no_rdma());
         return;
     }
-    Result<RdmaOffer> own = lanes_->add(channel.id);
-    Status status = own.ok() ? lanes_->connect(channel.id, offer) : own.take_status();
+    Result<RdmaOffer> own = queue_pairs_->add(tcp.id);
+    Status status = own.ok() ? queue_pairs_->connect(tcp.id, offer) : own.take_status();
     if (!status.ok()) {
-        push(channel, no_rdma());
-        go_by_tls(channel, status.message());
+        push(tcp, no_rdma());
+        go_by_tls(tcp, status.message());
         return;
     }
-    channel.way = Channel::Way::kRdma;
-    lanes_->allow_payload(channel.id, channel.most_payload);
-    push(channel, Outgoing(encode(*own), {}, nullptr, Outgoing::What::kOffer));
+    tcp.by = TcpConnection::PayloadPath::kRdma;
+    queue_pairs_->allow_payload(tcp.id, tcp.most_payload);
+    push(tcp, Outgoing(encode(*own), {}, nullptr, Outgoing::What::kOffer));
 }
 
-void TcpConnections::go_by_tls(Channel &channel, const std::string &why)
+void TcpConnections::go_by_tls(TcpConnection &tcp, const std::string &why)
 {
     note_ = "no RDMA, vectors go over TLS: " + why;
-    channel.way = Channel::Way::kTls;
-    for (const Outgoing &message : lanes_->remove(channel.id)) {
-        push(channel, message);
+    tcp.by = TcpConnection::PayloadPath::kTls;
+    for (const Outgoing &message : queue_pairs_->remove(tcp.id)) {
+        push(tcp, message);
     }
 }
 
-bool TcpConnections::progress_lanes(WireEvents &events)
+bool TcpConnections::progress_queue_pairs(WireEvents &events)
 {
-    std::vector<RdmaLanes::Arrived> arrived;
-    std::vector<RdmaLanes::Lost> lost;
-    const bool moved = lanes_->progress(arrived, lost);
-    for (RdmaLanes::Arrived &one : arrived) {
-        if (const Channel *const channel = find(one.connection);
-            channel != nullptr && !channel->lost) {
+    std::vector<RdmaQueuePairs::Arrived> arrived;
+    std::vector<RdmaQueuePairs::Lost> lost;
+    const bool moved = queue_pairs_->progress(arrived, lost);
+    for (RdmaQueuePairs::Arrived &one : arrived) {
+        if (const TcpConnection *const tcp = find(one.connection); tcp != nullptr && !tcp->lost) {
             events.on_message(one.connection, one.message.header(),
                               one.message.take_payload(*this));
         }
     }
-    for (RdmaLanes::Lost &one : lost) {
-        if (Channel *const channel = find(one.connection); channel != nullptr) {
-            lose(*channel, std::move(one.why));
+    for (RdmaQueuePairs::Lost &one : lost) {
+        if (TcpConnection *const tcp = find(one.connection); tcp != nullptr) {
+            lose(*tcp, std::move(one.why));
         }
     }
     return moved;
@@ -735,8 +739,8 @@ void TcpConnections::look_at_clock()
     look_at_guests(now);
     if (options_.silence_seconds > 0) {
         look_at_readers(now);
-        if (lanes_ != nullptr && !away) { // else the device may have more to tell
-            lanes_->look_at_readers(now, std::chrono::seconds(options_.silence_seconds));
+        if (queue_pairs_ != nullptr && !away) { // else the device may have more to tell
+            queue_pairs_->look_at_readers(now, std::chrono::seconds(options_.silence_seconds));
         }
     }
 }
@@ -747,8 +751,8 @@ bool TcpConnections::progress(WireEvents &events)
     std::array<epoll_event, kMost> ready;
     const int count = epoll_wait(epoll_.get(), ready.data(), kMost, 0);
     if (count < 0 && errno != EINTR) {
-        for (const auto &[connection, channel] : channels_) {
-            lose(*channel, kClosedByOthers);
+        for (const auto &[connection, tcp] : connections_) {
+            lose(*tcp, kClosedByOthers);
         }
     }
     if (!looking_up_.empty()) {
@@ -756,32 +760,32 @@ bool TcpConnections::progress(WireEvents &events)
     }
     bool moved = count > 0 || !lost_.empty() || !unread_.empty();
     for (const Connection connection : std::exchange(unread_, {})) {
-        if (Channel *const channel = find(connection); channel != nullptr) {
-            serve(*channel, events);
+        if (TcpConnection *const tcp = find(connection); tcp != nullptr) {
+            serve(*tcp, events);
         }
     }
     bool knock = false;
     for (int i = 0; i < count; ++i) {
         const Connection connection = ready[static_cast<std::size_t>(i)].data.u64;
         knock = knock || connection == kListener;
-        if (Channel *const channel = find(connection); channel != nullptr) {
-            serve(*channel, events);
+        if (TcpConnection *const tcp = find(connection); tcp != nullptr) {
+            serve(*tcp, events);
         }
     }
     if (knock) {
         accept_some(events);
     }
-    if (lanes_ != nullptr) {
-        moved = progress_lanes(events) || moved;
+    if (queue_pairs_ != nullptr) {
+        moved = progress_queue_pairs(events) || moved;
     }
     look_at_clock();
     for (const Connection connection : std::exchange(lost_, {})) {
-        Channel *const channel = find(connection);
-        if (channel == nullptr) {
+        TcpConnection *const tcp = find(connection);
+        if (tcp == nullptr) {
             continue;
         }
-        const bool was_guest = channel->is_guest;
-        const std::string why = channel->why;
+        const bool was_guest = tcp->is_guest;
+        const std::string why = tcp->why;
         close(connection);
         if (!was_guest) {
             events.on_lost(connection, why);
@@ -799,17 +803,17 @@ void TcpConnections::wait(int milliseconds, int fd)
     if (!looking_up_.empty()) {
         milliseconds = std::min(milliseconds, kMostNameWaitMs);
     }
-    int lanes = -1;
-    if (lanes_ != nullptr) {
-        lanes = lanes_->arm();
-        if (lanes < 0) {
+    int queue_pairs = -1;
+    if (queue_pairs_ != nullptr) {
+        queue_pairs = queue_pairs_->arm();
+        if (queue_pairs < 0) {
             return;
         }
         milliseconds = std::min(milliseconds, kMostDeviceWaitMs);
     }
     pollfd polled[] = {{.fd = epoll_.get(), .events = POLLIN, .revents = 0},
                        {.fd = fd, .events = POLLIN, .revents = 0},
-                       {.fd = lanes, .events = POLLIN, .revents = 0}};
+                       {.fd = queue_pairs, .events = POLLIN, .revents = 0}};
     ::poll(polled, 3, milliseconds);
 }
 

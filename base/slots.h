@@ -9,7 +9,7 @@ namespace hetcoll {
 
 inline constexpr int kBounceSlots = 8;     // per direction, unless divided
 inline constexpr int kMaxBounceSlots = 64; // however divided
-inline constexpr int kLaneSlots = 8;       // most messages, or pulls, in flight in a lane
+inline constexpr int kWindowSlots = 8;     // most messages, or pulls, in flight in a window
 
 // Bytes of one slot of memory cut into `slots`: whole elements of every kind.
 [[nodiscard]] constexpr std::size_t slot_bytes_of(std::size_t bytes, int slots) noexcept
@@ -26,11 +26,11 @@ inline constexpr int kLaneSlots = 8;       // most messages, or pulls, in flight
 // gets that has messages: as many as a round has partners.
 [[nodiscard]] constexpr int slots_for(int channels) noexcept
 {
-    return std::min(channels * kLaneSlots, kMaxBounceSlots);
+    return std::min(channels * kWindowSlots, kMaxBounceSlots);
 }
 [[nodiscard]] constexpr int slots_of_channel(int slots, int with_messages) noexcept
 {
-    return std::clamp(with_messages == 0 ? 0 : slots / with_messages, 1, kLaneSlots);
+    return std::clamp(with_messages == 0 ? 0 : slots / with_messages, 1, kWindowSlots);
 }
 
 } // namespace hetcoll

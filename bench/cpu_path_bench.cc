@@ -42,12 +42,13 @@ public:
         : gpu_(gpu), device_(gpu.driver(), gpu.context(), -1), gdr_(GdrLibrary::open())
     {
         if (gdr_.ok()) {
-            ways_.gdr = gdr_->get();
+            methods_.gdr = gdr_->get();
         } else {
             std::printf("# gdrcopy     no: %s\n", gdr_.status().message().c_str());
         }
-        ways_.dma_buf = HostView::maps_dma_bufs(gpu.driver(), gpu.ordinal());
-        std::printf("# dma_buf     %s\n", ways_.dma_buf ? "yes" : "no: driver below 13.3, or GPU");
+        methods_.dma_buf = HostView::maps_dma_bufs(gpu.driver(), gpu.ordinal());
+        std::printf("# dma_buf     %s\n",
+                    methods_.dma_buf ? "yes" : "no: driver below 13.3, or GPU");
         memory_ = require(device_.make_memory(kBytes));
         stream_ = require(device_.make_stream());
         pinned_ = require(device_.make_pinned(kBytes));
@@ -56,7 +57,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<HostView>> map() const
     {
         return HostView::map(
-            gpu_.driver(), ways_,
+            gpu_.driver(), methods_,
             {.ordinal = gpu_.ordinal(), .buffer_id = 0, .first = memory_.get(), .bytes = kBytes});
     }
 
@@ -140,7 +141,7 @@ private:
     const Gpu &gpu_;
     Device device_;
     Result<std::unique_ptr<GdrLibrary>> gdr_;
-    HostView::Ways ways_;
+    HostView::Methods methods_;
     DeviceMemory memory_;
     StreamHandle stream_;
     PinnedMemory pinned_;

@@ -27,10 +27,10 @@ double now_us()
     return std::chrono::duration<double, std::micro>(now).count();
 }
 
-class HetcollWay final : public RanksWay {
+class HetcollAllreduce final : public RanksAllreduce {
 public:
-    HetcollWay(std::unique_ptr<test::RankCommunicator> comm, const RankVectors &vectors,
-               const std::string &algorithm)
+    HetcollAllreduce(std::unique_ptr<test::RankCommunicator> comm, const RankVectors &vectors,
+                     const std::string &algorithm)
         : comm_(std::move(comm)), vectors_(vectors), algorithm_(algorithm)
     {
     }
@@ -62,14 +62,14 @@ private:
     std::uint64_t calls_[kAlgorithmCount] = {};
 };
 
-class StagedWay final : public RanksWay {
+class StagedAllreduce final : public RanksAllreduce {
 public:
-    StagedWay(test::NetworkRank &rank, const RankVectors &vectors, const Gpu &gpu,
-              const StagingArea &area)
+    StagedAllreduce(test::NetworkRank &rank, const RankVectors &vectors, const Gpu &gpu,
+                    const StagingArea &area)
         : rank_(rank), vectors_(vectors), gpu_(gpu), area_(area)
     {
     }
-    ~StagedWay() override
+    ~StagedAllreduce() override
     {
         for (std::byte *locked : locked_) {
             gpu_.driver().cuMemHostUnregister(locked);
@@ -123,13 +123,13 @@ private:
     std::vector<std::byte *> locked_;
 };
 
-class NcclWay final : public RanksWay {
+class NcclAllreduce final : public RanksAllreduce {
 public:
-    NcclWay(std::unique_ptr<NcclComm> comm, const RankVectors &vectors, const Gpu &gpu)
+    NcclAllreduce(std::unique_ptr<NcclComm> comm, const RankVectors &vectors, const Gpu &gpu)
         : comm_(std::move(comm)), vectors_(vectors), gpu_(gpu)
     {
     }
-    ~NcclWay() override
+    ~NcclAllreduce() override
     {
         comm_.reset();
         if (stream_ != nullptr) {
@@ -212,15 +212,16 @@ Status RankVectors::check_result(std::size_t bytes) const
     return {};
 }
 
-Result<std::unique_ptr<RanksWay>>
-make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm)
+Result<std::unique_ptr<RanksAllreduce>> make_hetcoll_allreduce(test::NetworkRank &rank,
+                                                               const RankVectors &vectors,
+                                                               const std::string &algorithm)
 {
     auto comm = test::RankCommunicator::create(rank, algorithm.c_str());
     if (!comm.ok()) {
         return comm.take_status();
     }
-    return std::unique_ptr<RanksWay>(
-        std::make_unique<HetcollWay>(std::move(*comm), vectors, algorithm));
+    return std::unique_ptr<RanksAllreduce>(
+        std::make_unique<HetcollAllreduce>(std::move(*comm), vectors, algorithm));
 }
 
 Result<std::unique_ptr<StagingArea>> StagingArea::create(int ranks, std::size_t most_bytes)
@@ -247,20 +248,22 @@ StagingArea::~StagingArea()
     }
 }
 
-Result<std::unique_ptr<RanksWay>> make_staged_way(test::NetworkRank &rank,
-                                                  const RankVectors &vectors, const Gpu &gpu,
-                                                  const StagingArea &area)
+Result<std::unique_ptr<RanksAllreduce>> make_staged_allreduce(test::NetworkRank &rank,
+                                                              const RankVectors &vectors,
+                                                              const Gpu &gpu,
+                                                              const StagingArea &area)
 {
-    auto way = std::make_unique<StagedWay>(rank, vectors, gpu, area);
-    Status status = way->open();
+    auto allreduce = std::make_unique<StagedAllreduce>(rank, vectors, gpu, area);
+    Status status = allreduce->open();
     if (!status.ok()) {
         return status;
     }
-    return std::unique_ptr<RanksWay>(std::move(way));
+    return std::unique_ptr<RanksAllreduce>(std::move(allreduce));
 }
 
-Result<std::unique_ptr<RanksWay>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                                const Gpu &gpu, const NcclLibrary &nccl)
+Result<std::unique_ptr<RanksAllreduce>> make_nccl_allreduce(test::NetworkRank &rank,
+                                                            const RankVectors &vectors,
+                                                            const Gpu &gpu, const NcclLibrary &nccl)
 {
     NcclId id{};
     if (rank.rank() == 0) {
@@ -276,25 +279,25 @@ Result<std::unique_ptr<RanksWay>> make_nccl_way(test::NetworkRank &rank, const R
     if (!comm.ok()) {
         return comm.take_status();
     }
-    auto way = std::make_unique<NcclWay>(std::move(*comm), vectors, gpu);
-    Status status = way->open();
+    auto allreduce = std::make_unique<NcclAllreduce>(std::move(*comm), vectors, gpu);
+    Status status = allreduce->open();
     if (!status.ok()) {
         return status;
     }
-    return std::unique_ptr<RanksWay>(std::move(way));
+    return std::unique_ptr<RanksAllreduce>(std::move(allreduce));
 }
 
 Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors,
-                                  RanksWay &way, std::size_t bytes, double seconds)
+                                  RanksAllreduce &allreduce, std::size_t bytes, double seconds)
 {
     constexpr int kWarmup = 2, kFewest = 3, kEnough = 5, kMost = 500;
     constexpr double kSlowSeconds = 2; // beyond what was asked for: the fewest calls will do
     const std::size_t count = bytes / sizeof(float);
     Status status = vectors.clear_result(bytes);
     rank.barrier();
-    way.served_by(); // forget the earlier sizes
+    allreduce.served_by(); // forget the earlier sizes
     if (status.ok()) {
-        status = way.call(count);
+        status = allreduce.call(count);
     }
     if (status.ok()) {
         status = vectors.check_result(bytes);
@@ -303,7 +306,7 @@ Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &ve
         return status;
     }
     RanksCallTimes times;
-    times.served_by = way.served_by();
+    times.served_by = allreduce.served_by();
     if (times.served_by.empty()) { // the same on all ranks
         return times;
     }
@@ -313,7 +316,7 @@ Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &ve
     for (int i = -kWarmup; i < kMost; ++i) {
         rank.barrier();
         const double start = now_us();
-        status = way.call(count);
+        status = allreduce.call(count);
         const double mine = now_us() - start;
         if (!status.ok()) {
             return status;

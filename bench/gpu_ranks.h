@@ -1,5 +1,5 @@
 // Ranks that are processes and share one GPU, and the ways in which they can sum their vectors:
-// hetcoll's algorithms, through host memory, NCCL. Every way is timed by the same lines.
+// hetcoll's algorithms, through host memory, NCCL. Every allreduce is timed by the same lines.
 #pragma once
 
 #include "bench/nccl_library.h"
@@ -34,19 +34,20 @@ private:
     std::vector<unsigned char> sums_;
 };
 
-class RanksWay {
+class RanksAllreduce {
 public:
-    virtual ~RanksWay() = default;
+    virtual ~RanksAllreduce() = default;
     // One allreduce of so many floats, done when it returns.
     virtual Status call(std::size_t count) = 0;
     // Who served the last call: a name, or "" if that was another than asked for.
     [[nodiscard]] virtual std::string served_by() = 0;
 };
 
-// "auto" or a name of schedule/algorithm_rows.h. All functions that make a way are called by all
-// ranks together, and what they are given outlives it.
-Result<std::unique_ptr<RanksWay>>
-make_hetcoll_way(test::NetworkRank &rank, const RankVectors &vectors, const std::string &algorithm);
+// "auto" or a name of schedule/algorithm_rows.h. All functions that make a allreduce are called by
+// all ranks together, and what they are given outlives it.
+Result<std::unique_ptr<RanksAllreduce>> make_hetcoll_allreduce(test::NetworkRank &rank,
+                                                               const RankVectors &vectors,
+                                                               const std::string &algorithm);
 
 // Host memory that the processes share, for their vectors and the result.
 class StagingArea {
@@ -74,13 +75,16 @@ private:
 
 // Every rank copies to page-locked memory, sums its share of all vectors there by the same code
 // that hetcoll sums with, and copies the result back.
-Result<std::unique_ptr<RanksWay>> make_staged_way(test::NetworkRank &rank,
-                                                  const RankVectors &vectors, const Gpu &gpu,
-                                                  const StagingArea &area);
+Result<std::unique_ptr<RanksAllreduce>> make_staged_allreduce(test::NetworkRank &rank,
+                                                              const RankVectors &vectors,
+                                                              const Gpu &gpu,
+                                                              const StagingArea &area);
 
 // ncclAllReduce, then a wait for the stream.
-Result<std::unique_ptr<RanksWay>> make_nccl_way(test::NetworkRank &rank, const RankVectors &vectors,
-                                                const Gpu &gpu, const NcclLibrary &nccl);
+Result<std::unique_ptr<RanksAllreduce>> make_nccl_allreduce(test::NetworkRank &rank,
+                                                            const RankVectors &vectors,
+                                                            const Gpu &gpu,
+                                                            const NcclLibrary &nccl);
 
 struct RanksCallTimes {
     double min_us = 0, median_us = 0;
@@ -90,7 +94,7 @@ struct RanksCallTimes {
 
 // Checked, then timed for about `seconds`. A call lasts as long as its slowest rank.
 Result<RanksCallTimes> time_calls(test::NetworkRank &rank, const RankVectors &vectors,
-                                  RanksWay &way, std::size_t bytes, double seconds);
+                                  RanksAllreduce &allreduce, std::size_t bytes, double seconds);
 
 // Bytes that a device copy of `bytes` reads and writes a second, / 1e9: the median of some. The
 // other ranks wait.

@@ -1,9 +1,9 @@
-// Ranks that share one GPU, as processes and without MPI: hetcoll's algorithms, the staged way
-// through host memory and NCCL, in one run.
+// Ranks that share one GPU, as processes and without MPI: hetcoll's algorithms, the staged
+// allreduce through host memory and NCCL, in one run.
 //
 // A leader-reduce of n ranks and S bytes reads n*S bytes and writes n*S, so it cannot be faster
 // than 2nS over the memory's bandwidth, which a device copy tells in the same run. Targets: 90 % of
-// that at 256 MiB; up to 64 KiB 15 us, and less than the staged way and NCCL take.
+// that at 256 MiB; up to 64 KiB 15 us, and less than the staged allreduce and NCCL take.
 #include "bench/gpu_ranks.h"
 #include "measure/micro.h"
 #include "measure/sizes.h"
@@ -43,7 +43,7 @@ struct Options {
 struct Line {
     int ranks;
     std::size_t bytes;
-    char way[40];
+    char allreduce[40];
     double min_us, median_us;
 };
 
@@ -55,13 +55,13 @@ struct Report {
     int count;
     Line lines[kMostLines];
 
-    // Of a way that was measured before, the faster time counts.
+    // Of a allreduce that was measured before, the faster time counts.
     void add(const Line &line)
     {
         auto *end = lines + count;
         auto *known = std::find_if(lines, end, [&](const Line &other) {
             return other.ranks == line.ranks && other.bytes == line.bytes &&
-                   std::strcmp(other.way, line.way) == 0;
+                   std::strcmp(other.allreduce, line.allreduce) == 0;
         });
         if (known != end) {
             known->min_us = std::min(known->min_us, line.min_us);
@@ -70,13 +70,14 @@ struct Report {
             lines[count++] = line;
         }
     }
-    // `way` is its name, or what that begins with: "auto" is followed by whom it chose.
-    [[nodiscard]] const Line *find(int ranks, std::size_t bytes, const std::string &way) const
+    // `allreduce` is its name, or what that begins with: "auto" is followed by whom it chose.
+    [[nodiscard]] const Line *find(int ranks, std::size_t bytes, const std::string &allreduce) const
     {
         const auto *end = lines + count;
         const auto *found = std::find_if(lines, end, [&](const Line &line) {
             return line.ranks == ranks && line.bytes == bytes &&
-                   (line.way == way || std::string(line.way).starts_with(way + ":"));
+                   (line.allreduce == allreduce ||
+                    std::string(line.allreduce).starts_with(allreduce + ":"));
         });
         return found == end ? nullptr : found;
     }
@@ -101,9 +102,9 @@ std::vector<std::size_t> sizes_up_to(std::size_t most)
 void print_line(const Line &line, double memory)
 {
     const double bytes = static_cast<double>(line.bytes);
-    std::printf("%5d %10zu %-20s %11.2f %11.2f %10.3f", line.ranks, line.bytes, line.way,
+    std::printf("%5d %10zu %-20s %11.2f %11.2f %10.3f", line.ranks, line.bytes, line.allreduce,
                 line.min_us, line.median_us, gb_s(bytes, line.median_us));
-    if (std::strstr(line.way, "leader") != nullptr) {
+    if (std::strstr(line.allreduce, "leader") != nullptr) {
         const double traffic = gb_s(2.0 * line.ranks * bytes, line.median_us);
         std::printf(" %10.1f %9.1f", traffic, 100 * traffic / memory);
     }
@@ -111,23 +112,24 @@ void print_line(const Line &line, double memory)
     std::fflush(stdout);
 }
 
-// One way through all sizes `rounds` times, if it could be made on all ranks.
-Status run_way(test::NetworkRank &rank, const RankVectors &vectors,
-               Result<std::unique_ptr<RanksWay>> way, const char *name, const Options &options,
-               Report &report, int rounds = 1)
+// One allreduce through all sizes `rounds` times, if it could be made on all ranks.
+Status run_allreduce(test::NetworkRank &rank, const RankVectors &vectors,
+                     Result<std::unique_ptr<RanksAllreduce>> allreduce, const char *name,
+                     const Options &options, Report &report, int rounds = 1)
 {
-    const char good = way.ok() ? 1 : 0;
+    const char good = allreduce.ok() ? 1 : 0;
     std::vector<char> all(static_cast<std::size_t>(rank.size()));
     rank.gather(&good, 1, all.data());
     if (std::count(all.begin(), all.end(), 1) != rank.size()) {
         if (rank.rank() == 0) {
             std::printf("# %-11s %d ranks: not measured: %s\n", name, rank.size(),
-                        way.ok() ? "another rank cannot" : way.status().message().c_str());
+                        allreduce.ok() ? "another rank cannot"
+                                       : allreduce.status().message().c_str());
         }
         return {};
     }
     // hetcoll's ranks look for each other's GPUs in the first call that is not small.
-    Status status = (**way).call(options.most_bytes / sizeof(float));
+    Status status = (**allreduce).call(options.most_bytes / sizeof(float));
     if (!status.ok()) {
         return status;
     }
@@ -137,7 +139,7 @@ Status run_way(test::NetworkRank &rank, const RankVectors &vectors,
         sizes.insert(sizes.end(), once.begin(), once.end());
     }
     for (const std::size_t bytes : sizes) {
-        auto times = time_calls(rank, vectors, **way, bytes, options.seconds);
+        auto times = time_calls(rank, vectors, **allreduce, bytes, options.seconds);
         if (!times.ok()) {
             return error(Errc::kDriver, "%s, %zu bytes: %s", name, bytes,
                          times.status().message().c_str());
@@ -146,7 +148,7 @@ Status run_way(test::NetworkRank &rank, const RankVectors &vectors,
             continue;
         }
         Line line{rank.size(), bytes, "", times->min_us, times->median_us};
-        std::snprintf(line.way, sizeof line.way, "%s", times->served_by.c_str());
+        std::snprintf(line.allreduce, sizeof line.allreduce, "%s", times->served_by.c_str());
         print_line(line, report.memory_gbps);
         report.add(line);
     }
@@ -197,9 +199,10 @@ Status run_hetcoll_and_staged(test::NetworkRank &rank, const Options &options,
     std::vector<std::string> order = options.ways;
     order.insert(order.end(), options.ways.rbegin(), options.ways.rend());
     for (const std::string &name : order) {
-        auto way = name == "staged" ? make_staged_way(rank, vectors, *opened->gpu, area)
-                                    : make_hetcoll_way(rank, vectors, name);
-        Status status = run_way(rank, vectors, std::move(way), name.c_str(), options, report);
+        auto allreduce = name == "staged" ? make_staged_allreduce(rank, vectors, *opened->gpu, area)
+                                          : make_hetcoll_allreduce(rank, vectors, name);
+        Status status =
+            run_allreduce(rank, vectors, std::move(allreduce), name.c_str(), options, report);
         if (!status.ok()) {
             return status;
         }
@@ -219,10 +222,10 @@ Status run_nccl(test::NetworkRank &rank, const Options &options, Report &report)
                     (*nccl)->version().c_str());
         std::fflush(stdout);
     }
-    Result<std::unique_ptr<RanksWay>> way =
-        nccl.ok() ? make_nccl_way(rank, *opened->vectors, *opened->gpu, **nccl)
-                  : Result<std::unique_ptr<RanksWay>>(nccl.take_status());
-    return run_way(rank, *opened->vectors, std::move(way), "nccl", options, report, 2);
+    Result<std::unique_ptr<RanksAllreduce>> allreduce =
+        nccl.ok() ? make_nccl_allreduce(rank, *opened->vectors, *opened->gpu, **nccl)
+                  : Result<std::unique_ptr<RanksAllreduce>>(nccl.take_status());
+    return run_allreduce(rank, *opened->vectors, std::move(allreduce), "nccl", options, report, 2);
 }
 
 // NCCL in a job of its own, so that all else is measured whatever becomes of it.
@@ -267,8 +270,8 @@ void print_comparison(const Options &options, const Report &report)
             const Line *best = nullptr;
             for (int i = 0; i < report.count; ++i) {
                 const Line &line = report.lines[i];
-                const bool other =
-                    std::strcmp(line.way, "staged") == 0 || std::strcmp(line.way, "nccl") == 0;
+                const bool other = std::strcmp(line.allreduce, "staged") == 0 ||
+                                   std::strcmp(line.allreduce, "nccl") == 0;
                 if (line.ranks == n && line.bytes == bytes && !other &&
                     (best == nullptr || line.median_us < best->median_us)) {
                     best = &line;
@@ -277,9 +280,9 @@ void print_comparison(const Options &options, const Report &report)
             if (best == nullptr) {
                 continue;
             }
-            std::printf("%5d %10zu %-20s %11.2f", n, bytes, best->way, best->median_us);
-            for (const char *way : {"staged", "nccl"}) {
-                if (const Line *other = report.find(n, bytes, way)) {
+            std::printf("%5d %10zu %-20s %11.2f", n, bytes, best->allreduce, best->median_us);
+            for (const char *allreduce : {"staged", "nccl"}) {
+                if (const Line *other = report.find(n, bytes, allreduce)) {
                     std::printf(" %11.2f %8.2f", other->median_us,
                                 other->median_us / best->median_us);
                 } else {
@@ -374,8 +377,8 @@ Result<Options> parse(int argc, char **argv)
         } else if (word == "--ways") {
             options.ways.clear();
             std::stringstream words(value);
-            for (std::string way; std::getline(words, way, ',');) {
-                options.ways.push_back(way);
+            for (std::string allreduce; std::getline(words, allreduce, ',');) {
+                options.ways.push_back(allreduce);
             }
         } else if (word == "--ranks") {
             auto ranks = parse_sizes(value);
@@ -432,18 +435,18 @@ int run(Options options, Report &report)
     if (options.most_bytes == 0) {
         options.most_bytes = report.emulated ? 1u << 20 : kTargetBytes;
     }
-    std::printf(
-        "# messages    through shared memory; processes are not bound\n"
-        "# method      sums of float32, send and receive buffers apart, every result "
-        "checked before it is timed; 3 to 500 calls, about %.3g s\n"
-        "# order       every way twice, hetcoll's and staged the second time from the last to "
-        "the first; the faster time counts below\n"
-        "# time        of the slowest rank, a barrier before each call\n"
-        "# algbw       bytes / median; traffic: 2 * ranks * bytes / median, and its share "
-        "of the memory's bandwidth: a cache may make that of small vectors larger\n"
-        "%5s %10s %-20s %11s %11s %10s %10s %9s\n",
-        options.seconds, "ranks", "bytes", "way", "min_us", "median_us", "algbw_gbs", "traffic",
-        "of_mem_%");
+    std::printf("# messages    through shared memory; processes are not bound\n"
+                "# method      sums of float32, send and receive buffers apart, every result "
+                "checked before it is timed; 3 to 500 calls, about %.3g s\n"
+                "# order       every allreduce twice, hetcoll's and staged the second time from "
+                "the last to "
+                "the first; the faster time counts below\n"
+                "# time        of the slowest rank, a barrier before each call\n"
+                "# algbw       bytes / median; traffic: 2 * ranks * bytes / median, and its share "
+                "of the memory's bandwidth: a cache may make that of small vectors larger\n"
+                "%5s %10s %-20s %11s %11s %10s %10s %9s\n",
+                options.seconds, "ranks", "bytes", "allreduce", "min_us", "median_us", "algbw_gbs",
+                "traffic", "of_mem_%");
     bool good = true;
     for (const std::size_t ranks : options.ranks) {
         good = run_ranks_of(static_cast<int>(ranks), options, report) && good;

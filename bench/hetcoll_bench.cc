@@ -64,7 +64,7 @@ struct Job {
     const MpiNames &names;
     const Options &options;
     TableStyle style;
-    std::span<const Contender> ways; // side by side; empty: what hetcoll chooses
+    std::span<const Contender> contenders; // side by side; empty: what hetcoll chooses
     std::vector<Row> rows;
     MeasureOptions measure = options.measure;
     std::unique_ptr<OwnKernels> own_kernels{}; // null: this rank starts none
@@ -122,9 +122,9 @@ void add_row(Job &job, const std::string &section, Workload &workload)
 {
     const WorkloadReduction r = workload.reduction();
     const std::optional<CallFloor> floor = measure_floor(job, r.bytes);
-    if (!job.ways.empty()) {
-        const std::vector<MeasuredWay> results =
-            measure_ways(job.ways, job.gpu, job.counters, workload, job.measure);
+    if (!job.contenders.empty()) {
+        const std::vector<MeasuredContender> results =
+            measure_contenders(job.contenders, job.gpu, job.counters, workload, job.measure);
         for (std::size_t i = 0; i < results.size(); ++i) {
             if (!results[i].served) {
                 continue; // it cannot run at this size or between these GPUs
@@ -133,7 +133,7 @@ void add_row(Job &job, const std::string &section, Workload &workload)
                     r.bytes,
                     r.count,
                     {results[i].route, results[i].call, {}},
-                    job.ways[i].name};
+                    job.contenders[i].name};
             row.bus_factor = bus_factor(Collective::kAllreduce, job.ranks);
             row.floor = floor;
             job.rows.push_back(std::move(row));
@@ -346,7 +346,7 @@ void run_sweep(Job &job, const std::string &section)
 {
     const Options &options = job.options;
     VectorSpec spec = vector_spec(job);
-    if (section.empty() && job.ways.empty() && !options.measure.host_copy) {
+    if (section.empty() && job.contenders.empty() && !options.measure.host_copy) {
         run_collectives(job, spec);
         return;
     }
@@ -471,13 +471,13 @@ int run(const Options &options)
                  options.both,
                  has_floor(options),
                  options.json_path == "-" ? stderr : stdout};
-    std::optional<Contenders> ways;
+    std::optional<Contenders> contenders;
     if (!options.algorithms.empty()) {
         Result<Contenders> made = Contenders::create(comm, options.algorithms);
         if (!made.ok()) {
             return refuse(made.status()); // the same on all ranks
         }
-        job.ways = ways.emplace(std::move(*made)).all();
+        job.contenders = contenders.emplace(std::move(*made)).all();
     }
 
     std::optional<OutputFile> json;

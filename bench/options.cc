@@ -1,9 +1,9 @@
 #include "bench/options.h"
 
 #include "measure/command_line.h"
+#include "measure/contenders.h"
 #include "measure/size_options.h"
 #include "measure/sizes.h"
-#include "measure/ways.h"
 
 #include <climits>
 

@@ -48,8 +48,8 @@ bool to_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
               const FixedPoint &how) noexcept
 {
     const DefaultFloats control;
-    return kind == ElementKind::kFloat32 ? to_fixed_lane<float>(dst, src, count, how, 0, 1)
-                                         : to_fixed_lane<double>(dst, src, count, how, 0, 1);
+    return kind == ElementKind::kFloat32 ? to_fixed_as_thread<float>(dst, src, count, how, 0, 1)
+                                         : to_fixed_as_thread<double>(dst, src, count, how, 0, 1);
 }
 
 void from_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
@@ -57,9 +57,9 @@ void from_fixed(ElementKind kind, void *dst, const void *src, std::size_t count,
 {
     const DefaultFloats control;
     if (kind == ElementKind::kFloat32) {
-        from_fixed_lane<float>(dst, src, count, how, 0, 1);
+        from_fixed_as_thread<float>(dst, src, count, how, 0, 1);
     } else {
-        from_fixed_lane<double>(dst, src, count, how, 0, 1);
+        from_fixed_as_thread<double>(dst, src, count, how, 0, 1);
     }
 }
 

@@ -1,5 +1,5 @@
-// The bodies of the conversions between floats and fixed-point numbers: lane `lane` of `lanes` does
-// its share, element by element, so that dst may be src.
+// The bodies of the conversions between floats and fixed-point numbers: thread `thread` of
+// `threads` does its share, element by element, so that dst may be src.
 #pragma once
 
 #include "cuda_kernels/compiler.h"
@@ -57,8 +57,8 @@ template <class T> HETCOLL_HD void store_at(unsigned char *to, T value, bool ali
 }
 
 template <class From, class To, class Convert>
-HETCOLL_HD void convert_lane(void *dst, const void *src, std::size_t count, std::size_t lane,
-                             std::size_t lanes, Convert convert)
+HETCOLL_HD void convert_as_thread(void *dst, const void *src, std::size_t count, std::size_t thread,
+                                  std::size_t threads, Convert convert)
 {
     auto *const to = static_cast<unsigned char *>(dst);
     const auto *const from = static_cast<const unsigned char *>(src);
@@ -66,33 +66,33 @@ HETCOLL_HD void convert_lane(void *dst, const void *src, std::size_t count, std:
         (reinterpret_cast<std::uintptr_t>(dst) | reinterpret_cast<std::uintptr_t>(src)) %
             sizeof(To) ==
         0;
-    for (std::size_t i = lane; i < count; i += lanes) {
+    for (std::size_t i = thread; i < count; i += threads) {
         store_at<To>(to + i * sizeof(To), convert(load_at<From>(from + i * sizeof(From), aligned)),
                      aligned);
     }
 }
 
-// False if an element of this lane is out of range.
-template <class Real> HETCOLL_HD bool to_fixed_lane(void *dst, const void *src, std::size_t count,
-                                                    const FixedPoint &how, std::size_t lane,
-                                                    std::size_t lanes)
+// False if an element of this thread is out of range.
+template <class Real> HETCOLL_HD bool to_fixed_as_thread(void *dst, const void *src,
+                                                         std::size_t count, const FixedPoint &how,
+                                                         std::size_t thread, std::size_t threads)
 {
     const Real scale = static_cast<Real>(how.scale), limit = static_cast<Real>(how.limit);
     bool in_range = true;
-    convert_lane<Real, FixedOf<Real>>(dst, src, count, lane, lanes, [&](Real value) {
+    convert_as_thread<Real, FixedOf<Real>>(dst, src, count, thread, threads, [&](Real value) {
         return to_fixed<Real>(value, scale, limit, &in_range);
     });
     return in_range;
 }
 
-template <class Real> HETCOLL_HD void from_fixed_lane(void *dst, const void *src, std::size_t count,
-                                                      const FixedPoint &how, std::size_t lane,
-                                                      std::size_t lanes)
+template <class Real> HETCOLL_HD void from_fixed_as_thread(void *dst, const void *src,
+                                                           std::size_t count, const FixedPoint &how,
+                                                           std::size_t thread, std::size_t threads)
 {
     const Real unit = static_cast<Real>(1 / how.scale);
-    convert_lane<FixedOf<Real>, Real>(dst, src, count, lane, lanes, [=](FixedOf<Real> value) {
-        return static_cast<Real>(value) * unit;
-    });
+    convert_as_thread<FixedOf<Real>, Real>(
+        dst, src, count, thread, threads,
+        [=](FixedOf<Real> value) { return static_cast<Real>(value) * unit; });
 }
 
 } // namespace hetcoll

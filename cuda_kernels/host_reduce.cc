@@ -267,11 +267,11 @@ void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, con
 {
     const DefaultFloats control;
     const bool widens = conversion == FloatConversion::kWiden;
-#define HETCOLL_CONVERT(Kind, name)                                                          \
-    if (kind == ElementKind::k##Kind && widens) {                                            \
-        widen_lane(static_cast<float *>(dst), static_cast<const Kind *>(src), count, 0, 1);  \
-    } else if (kind == ElementKind::k##Kind) {                                               \
-        narrow_lane(static_cast<Kind *>(dst), static_cast<const float *>(src), count, 0, 1); \
+#define HETCOLL_CONVERT(Kind, name)                                                               \
+    if (kind == ElementKind::k##Kind && widens) {                                                 \
+        widen_as_thread(static_cast<float *>(dst), static_cast<const Kind *>(src), count, 0, 1);  \
+    } else if (kind == ElementKind::k##Kind) {                                                    \
+        narrow_as_thread(static_cast<Kind *>(dst), static_cast<const float *>(src), count, 0, 1); \
     }
     HETCOLL_FOR_EACH_WIDENED(HETCOLL_CONVERT)
 #undef HETCOLL_CONVERT

@@ -19,7 +19,7 @@ hetcoll_sources += \
 cuda_kernels_fatbin_sources = \
 	cuda_kernels/copy.cuh \
 	cuda_kernels/floats.cuh \
-	cuda_kernels/lane.cuh \
+	cuda_kernels/thread.cuh \
 	cuda_kernels/packed.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
@@ -38,7 +38,7 @@ CLEANFILES += cuda_kernels/reduce.fatbin cuda_kernels/reduce.fatbin.tmp
 
 EXTRA_DIST += cuda_kernels/fixed_point.cu
 cuda_kernels/fixed_point.fatbin: cuda_kernels/fixed_point.cu cuda_kernels/fixed_point.cuh \
-		cuda_kernels/fixed_point.h base/element.h cuda_kernels/compiler.h cuda_kernels/lane.cuh \
+		cuda_kernels/fixed_point.h base/element.h cuda_kernels/compiler.h cuda_kernels/thread.cuh \
 		cuda_kernels/reduction.h cuda_kernels/signal.cuh
 	@test -d cuda_kernels || mkdir -p cuda_kernels
 	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \

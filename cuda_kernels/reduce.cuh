@@ -1,6 +1,6 @@
 // The body of every reduction: element i of each output becomes the left fold of element i of the
-// inputs. Lane `lane` of `lanes` does its share. reduce.cu instantiates it for the GPU, and the
-// emulated GPU runs the same code, so that CPU tests cover the addressing below.
+// inputs. Thread `thread` of `threads` does its share. reduce.cu instantiates it for the GPU, and
+// the emulated GPU runs the same code, so that CPU tests cover the addressing below.
 #pragma once
 
 #include "cuda_kernels/packed.cuh"
@@ -31,22 +31,22 @@ HETCOLL_HD int output_count(const ReduceOutputs &outputs)
 template <class Inputs> inline constexpr int kUnroll = 1;
 template <> inline constexpr int kUnroll<TwoInputs> = 2;
 
-// How many packs of sixteen bytes of an input a lane has at once where every lane has as many: with
-// two, memory changes less often between reads and writes. Small elements that are combined one by
-// one, and floats of sums that are rounded once, leave no registers for it.
+// How many packs of sixteen bytes of an input a thread has at once where every thread has as many:
+// with two, memory changes less often between reads and writes. Small elements that are combined
+// one by one, and floats of sums that are rounded once, leave no registers for it.
 template <class Op, class T, class Inputs> HETCOLL_HD constexpr std::size_t packs_together()
 {
     constexpr bool kOneByOne = sizeof(T) < 4 && !is_packed<Op, T>();
     return std::is_same_v<Inputs, TwoInputs> || std::is_same_v<Op, SumOnce> || kOneByOne ? 1 : 2;
 }
 
-// How many loads a lane has in flight at once, besides those of the first input: few lanes fit on a
-// multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
+// How many loads a thread has in flight at once, besides those of the first input: few threads fit
+// on a multiprocessor, and its share of the memory's bandwidth times latency is some 20 KB.
 template <class Inputs> inline constexpr int kTogether = 4;
 template <> inline constexpr int kTogether<TwoInputs> = 1;
 
-// The lanes that load at once, from addresses that lie together. The number of a launch's lanes is
-// a multiple of it.
+// The threads that load at once, from addresses that lie together. The number of a launch's threads
+// is a multiple of it.
 inline constexpr std::size_t kWarp = HETCOLL_ON_GPU ? 32 : 1;
 
 // How the elements are reached: `head` elements one by one, `packs` of sixteen bytes each, and the
@@ -183,7 +183,7 @@ template <class Op, class T> HETCOLL_HD T combine_all(const T &a, const T &b)
     return combine<Op>(a, b);
 }
 
-// What a lane has of an input at once.
+// What a thread has of an input at once.
 template <std::size_t kCount> struct Packs {
     Pack pack[kCount];
 };
@@ -270,7 +270,7 @@ template <class Op, class T, int kAhead, class Load> HETCOLL_HD auto fold(int te
     return result.result();
 }
 
-// One fold of a lane: the packs at `offset`, in bytes, and those that follow it, a warp apart.
+// One fold of a thread: the packs at `offset`, in bytes, and those that follow it, a warp apart.
 template <class Op, class T, std::size_t kCount, class Outputs, class Inputs>
 HETCOLL_HD void reduce_packs(const Outputs &outputs, const Inputs &inputs, std::size_t offset)
 {
@@ -299,8 +299,8 @@ HETCOLL_HD void reduce_packs(const Outputs &outputs, const Inputs &inputs, std::
 
 // An output may be any one of the inputs, and must not overlap another or an output. Any alignment.
 template <class Op, class T, class Outputs, class Inputs>
-HETCOLL_HD void reduce_lane(const Outputs &outputs, const Inputs &inputs, std::size_t count,
-                            std::size_t lane, std::size_t lanes)
+HETCOLL_HD void reduce_as_thread(const Outputs &outputs, const Inputs &inputs, std::size_t count,
+                                 std::size_t thread, std::size_t threads)
 {
     constexpr std::size_t kItems = 16 / sizeof(T), kCount = packs_together<Op, T, Inputs>();
     const Split part = split<T>(outputs, inputs, count);
@@ -309,20 +309,20 @@ HETCOLL_HD void reduce_lane(const Outputs &outputs, const Inputs &inputs, std::s
     const std::size_t head_bytes = part.head * sizeof(T);
     std::size_t begin = 0; // of what is left
     if constexpr (kCount > 1) {
-        const std::size_t mine = lane / kWarp * kWarp * kCount + lane % kWarp;
+        const std::size_t mine = thread / kWarp * kWarp * kCount + thread % kWarp;
         HETCOLL_UNROLL(1)
-        for (; begin + kCount * lanes <= part.packs; begin += kCount * lanes) {
+        for (; begin + kCount * threads <= part.packs; begin += kCount * threads) {
             reduce_packs<Op, T, kCount>(outputs, inputs, head_bytes + (begin + mine) * 16);
         }
     }
     HETCOLL_UNROLL(1)
-    for (std::size_t i = begin + lane; i < part.packs; i += lanes) {
+    for (std::size_t i = begin + thread; i < part.packs; i += threads) {
         reduce_packs<Op, T, 1>(outputs, inputs, head_bytes + i * 16);
     }
 
     const std::size_t packed = part.packs * kItems;
     HETCOLL_UNROLL(1)
-    for (std::size_t i = lane; i < count - packed; i += lanes) {
+    for (std::size_t i = thread; i < count - packed; i += threads) {
         const std::size_t element = i < part.head ? i : i + packed;
         const auto load = [&](int k) { return static_cast<const T *>(inputs.input[k])[element]; };
         const auto load_unaligned = [&](int k) {

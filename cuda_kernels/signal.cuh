@@ -18,8 +18,8 @@
 // step 2 is the guide's own example, the last block of a sum, with a wider fence.
 #pragma once
 
-#include "cuda_kernels/lane.cuh"
 #include "cuda_kernels/reduction.h"
+#include "cuda_kernels/thread.cuh"
 
 namespace hetcoll {
 
@@ -43,8 +43,8 @@ __device__ __forceinline__ void signal(const Signal &done)
     }
     *static_cast<volatile std::uint32_t *>(done.flag) = done.value;
 #else
-    // The emulated GPU runs the lanes one after the other, in order.
-    if (lane() + 1 == lanes()) {
+    // The emulated GPU runs the threads one after the other, in order.
+    if (this_thread() + 1 == all_threads()) {
         __atomic_store_n(done.flag, done.value, __ATOMIC_RELEASE);
     }
 #endif

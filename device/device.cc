@@ -28,14 +28,14 @@ std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_
 CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
 
 // How many threads have work: one per 16 bytes if all addresses allow it, else one per element.
-std::size_t lanes_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
+std::size_t threads_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
 {
     const std::size_t bytes = element_bytes(kind);
     return all_bits % 16 == 0 && bytes <= 16 ? (count * bytes + 15) / 16 : count;
 }
 
 // The same for a copy, whose words are as wide as the two addresses allow.
-std::size_t lanes_for_copy(std::uintptr_t differing, std::size_t bytes)
+std::size_t threads_for_copy(std::uintptr_t differing, std::size_t bytes)
 {
     const std::size_t word = (differing | 16) & -(differing | 16);
     return bytes / word + 1; // and one for less than a word
@@ -269,10 +269,10 @@ Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void
     if (!function.ok()) {
         return function.take_status();
     }
-    const std::size_t lanes = lanes_for(bits(dst) | bits(a) | bits(b), count, kind);
+    const std::size_t threads = threads_for(bits(dst) | bits(a) | bits(b), count, kind);
     void *two[] = {&dst, &b, &count};
     void *three[] = {&dst, &a, &b, &count};
-    return launch(*function, {lanes, kFull}, in_place ? two : three, stream, kReducing);
+    return launch(*function, {threads, kFull}, in_place ? two : three, stream, kReducing);
 }
 
 Status Device::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
@@ -296,7 +296,7 @@ Status Device::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutp
     // The driver reads the arguments before the launch returns; its prototype lacks the const.
     void *arguments[] = {const_cast<ReduceOutputs *>(&outputs), const_cast<ReduceInputs *>(&inputs),
                          &count, const_cast<Signal *>(&done)};
-    return launch(*function, {lanes_for(all_bits, count, kind), kFullOfMany}, arguments, stream,
+    return launch(*function, {threads_for(all_bits, count, kind), kFullOfMany}, arguments, stream,
                   kReducing);
 }
 
@@ -310,7 +310,7 @@ Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, 
         return status;
     }
     void *arguments[] = {&to, &from, &bytes, const_cast<Signal *>(&done)};
-    return launch(kernels_.copy, {lanes_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
+    return launch(kernels_.copy, {threads_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
                   stream, "copying a part of a buffer");
 }
 
@@ -397,7 +397,7 @@ Status Device::from_fixed_async(ElementKind kind, void *dst, const void *src, st
 Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
                       const char *doing) const
 {
-    const std::size_t wanted = std::max<std::size_t>(1, (shape.lanes + kThreads - 1) / kThreads);
+    const std::size_t wanted = std::max<std::size_t>(1, (shape.threads + kThreads - 1) / kThreads);
     const int fitting = shape.blocks_per_multiprocessor * multiprocessors_;
     const int most = most_blocks_ > 0 ? std::min(most_blocks_, fitting) : fitting;
     const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));

@@ -205,7 +205,7 @@ public:
 private:
     enum class Image { kReductions, kFixedPoint };
     struct LaunchShape {
-        std::size_t lanes;             // how many threads have work
+        std::size_t threads;           // how many threads have work
         int blocks_per_multiprocessor; // at most
     };
 

@@ -45,11 +45,11 @@ bool HostView::maps_dma_bufs(const Driver &driver, int ordinal)
            attribute(driver, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, ordinal) != 0;
 }
 
-Result<std::unique_ptr<HostView>> HostView::map(const Driver &driver, const Ways &ways,
+Result<std::unique_ptr<HostView>> HostView::map(const Driver &driver, const Methods &methods,
                                                 const Vector &vector)
 {
     std::unique_ptr<HostView> view(new HostView(driver, vector.buffer_id));
-    if (Status mapped = view->map_aligned(ways, vector.first, vector.bytes); !mapped.ok()) {
+    if (Status mapped = view->map_aligned(methods, vector.first, vector.bytes); !mapped.ok()) {
         return mapped;
     }
     view->coherent_ =
@@ -60,16 +60,16 @@ Result<std::unique_ptr<HostView>> HostView::map(const Driver &driver, const Ways
     return view;
 }
 
-Status HostView::map_aligned(const Ways &ways, std::uintptr_t first, std::size_t bytes)
+Status HostView::map_aligned(const Methods &methods, std::uintptr_t first, std::size_t bytes)
 {
     Status why = error(Errc::kUnsupported, "there is no way to map device memory");
     for (const std::uintptr_t alignment : kAlignments) {
         const std::uintptr_t start = first / alignment * alignment;
         const std::size_t whole = (first + bytes - start + alignment - 1) / alignment * alignment;
-        if (ways.gdr != nullptr && alignment == GdrLibrary::kPageBytes) {
-            why = map_by_gdr(*ways.gdr, start, whole);
+        if (methods.gdr != nullptr && alignment == GdrLibrary::kPageBytes) {
+            why = map_by_gdr(*methods.gdr, start, whole);
         }
-        if (mapping_.at == nullptr && ways.dma_buf) {
+        if (mapping_.at == nullptr && methods.dma_buf) {
             why = map_dma_buf(start, whole);
         }
         if (mapping_.at != nullptr) {

@@ -18,12 +18,12 @@ namespace hetcoll {
 
 class HostView {
 public:
-    // The ways that there are.
-    struct Ways {
+    // The methods that there are.
+    struct Methods {
         GdrLibrary *gdr = nullptr; // outlives the views
         bool dma_buf = false;
     };
-    // What the ways of a driver depend on, beside GDRCopy.
+    // What the methods of a driver depend on, beside GDRCopy.
     [[nodiscard]] static bool maps_dma_bufs(const Driver &driver, int ordinal);
 
     // A part of memory that cuMemAlloc made.
@@ -34,7 +34,7 @@ public:
         std::size_t bytes;
     };
     [[nodiscard]] static Result<std::unique_ptr<HostView>>
-    map(const Driver &driver, const Ways &ways, const Vector &vector);
+    map(const Driver &driver, const Methods &methods, const Vector &vector);
     ~HostView();
     HostView(const HostView &) = delete;
     HostView &operator=(const HostView &) = delete;
@@ -71,7 +71,7 @@ private:
     }
     Status map_by_gdr(GdrLibrary &gdr, std::uintptr_t first, std::size_t bytes);
     Status map_dma_buf(std::uintptr_t first, std::size_t bytes);
-    Status map_aligned(const Ways &ways, std::uintptr_t first, std::size_t bytes);
+    Status map_aligned(const Methods &methods, std::uintptr_t first, std::size_t bytes);
 
     const Driver &driver_;
     const std::uint64_t buffer_id_;

@@ -29,7 +29,7 @@ private:
     std::atomic<std::uint64_t> booked_until_ns_{0};
 };
 
-struct LinkOnTheWay {
+struct LinkOfPath {
     LinkClock *clock;
     double bytes_per_ns;
 };
@@ -40,11 +40,11 @@ class Transfer {
 public:
     static constexpr double kPartNs = 1e6;
 
-    Transfer(std::vector<LinkOnTheWay> way, std::uint64_t bytes, std::uint64_t start_ns)
-        : way_(std::move(way)), left_bytes_(bytes), passed_ns_(start_ns)
+    Transfer(std::vector<LinkOfPath> path, std::uint64_t bytes, std::uint64_t start_ns)
+        : path_(std::move(path)), left_bytes_(bytes), passed_ns_(start_ns)
     {
         double slowest = 1e300;
-        for (const LinkOnTheWay &link : way_) {
+        for (const LinkOfPath &link : path_) {
             slowest = std::min(slowest, link.bytes_per_ns);
         }
         part_bytes_ = static_cast<std::uint64_t>(std::clamp(slowest * kPartNs, 1.0, 1e18));
@@ -61,7 +61,7 @@ public:
         const std::uint64_t bytes = std::min(part_bytes_, left_bytes_);
         left_bytes_ -= bytes;
         std::uint64_t end = passed_ns_;
-        for (const LinkOnTheWay &link : way_) {
+        for (const LinkOfPath &link : path_) {
             const double duration = std::ceil(static_cast<double>(bytes) / link.bytes_per_ns);
             end = std::max(end, link.clock->book(passed_ns_, static_cast<std::uint64_t>(duration)));
         }
@@ -69,7 +69,7 @@ public:
     }
 
 private:
-    std::vector<LinkOnTheWay> way_;
+    std::vector<LinkOfPath> path_;
     std::uint64_t left_bytes_, passed_ns_, part_bytes_ = 0;
 };
 

@@ -35,7 +35,7 @@ std::size_t place_index(int device)
 // What this process moved.
 struct Moved {
     std::array<std::atomic<std::uint64_t>, kPlaces * kPlaces> between{};
-    std::array<std::atomic<std::uint64_t>, kMaxChannels> over{};
+    std::array<std::atomic<std::uint64_t>, kMaxLinkDirections> over{};
 };
 constinit Moved moved;
 
@@ -55,23 +55,24 @@ std::string pair_name(int from, int to)
 void add_to_counters(const Crossing &crossing)
 {
     moved_between(crossing.from, crossing.to).fetch_add(crossing.bytes, std::memory_order_relaxed);
-    for (const int channel : settings().routes->between(crossing.from, crossing.to)) {
-        moved.over[static_cast<std::size_t>(channel)].fetch_add(crossing.bytes,
-                                                                std::memory_order_relaxed);
+    for (const int direction : settings().routes->between(crossing.from, crossing.to)) {
+        moved.over[static_cast<std::size_t>(direction)].fetch_add(crossing.bytes,
+                                                                  std::memory_order_relaxed);
     }
 }
 
-std::vector<LinkOnTheWay> way_of(const Crossing &crossing)
+std::vector<LinkOfPath> path_of(const Crossing &crossing)
 {
-    std::vector<LinkOnTheWay> way;
+    std::vector<LinkOfPath> path;
     if (!settings().has_link_rates) {
-        return way;
+        return path;
     }
-    for (const int channel : settings().routes->between(crossing.from, crossing.to)) {
-        const double gbps = settings().routes->channels()[static_cast<std::size_t>(channel)].gbps;
-        way.push_back({link_clock(channel), gbps * settings().link_scale}); // 1e9 bytes a second
+    for (const int direction : settings().routes->between(crossing.from, crossing.to)) {
+        const double gbps =
+            settings().routes->directions()[static_cast<std::size_t>(direction)].gbps;
+        path.push_back({link_clock(direction), gbps * settings().link_scale}); // 1e9 bytes a second
     }
-    return way;
+    return path;
 }
 
 // Not late by the kernel's usual 50 us.
@@ -94,7 +95,7 @@ void wait_for_links(const std::vector<Crossing> &crossings, std::uint64_t starte
                  turn.submitted_ns + static_cast<std::uint64_t>(settings().link_latency_us) * 1000);
     std::vector<Transfer> transfers;
     for (const Crossing &crossing : crossings) {
-        transfers.emplace_back(way_of(crossing), crossing.bytes, first_byte_ns);
+        transfers.emplace_back(path_of(crossing), crossing.bytes, first_byte_ns);
     }
     const auto comes_first = [](const Transfer &a, const Transfer &b) {
         return a.is_booked() != b.is_booked() ? b.is_booked() : a.passed_ns() < b.passed_ns();
@@ -160,9 +161,9 @@ bool link_counter(const char *name, std::uint64_t &bytes)
             }
         }
     }
-    const auto &channels = settings().routes->channels();
-    for (std::size_t i = 0; i < channels.size(); ++i) {
-        if ("link_" + channels[i].name == text) {
+    const auto &directions = settings().routes->directions();
+    for (std::size_t i = 0; i < directions.size(); ++i) {
+        if ("link_" + directions[i].name == text) {
             bytes = moved.over[i].load(std::memory_order_relaxed);
             return true;
         }
@@ -184,9 +185,9 @@ std::vector<std::pair<std::string, std::uint64_t>> link_counters()
             add(pair_name(from, to), moved_between(from, to).load());
         }
     }
-    const auto &channels = settings().routes->channels();
-    for (std::size_t i = 0; i < channels.size(); ++i) {
-        add("link_" + channels[i].name, moved.over[i].load());
+    const auto &directions = settings().routes->directions();
+    for (std::size_t i = 0; i < directions.size(); ++i) {
+        add("link_" + directions[i].name, moved.over[i].load());
     }
     return all;
 }

@@ -62,7 +62,7 @@ struct Machine {
 [[nodiscard]] Machine pcie_box(int gpus, double gbps);
 
 // One direction of a link, of links side by side, or of a GPU's port to the NVSwitches.
-struct Channel {
+struct LinkDirection {
     std::string name; // FROM_TO
     double gbps;
 };
@@ -76,8 +76,8 @@ class Routes {
 public:
     explicit Routes(const Machine &machine);
 
-    [[nodiscard]] const std::vector<Channel> &channels() const { return channels_; }
-    // Indices of channels in order; empty if there is no way, and from a place to itself.
+    [[nodiscard]] const std::vector<LinkDirection> &directions() const { return directions_; }
+    // Indices of directions in order; empty if there is no way, and from a place to itself.
     [[nodiscard]] const std::vector<int> &between(int from, int to) const;
     // The vertices on the way over PCIe and sockets, ends included, NVLinks or not.
     [[nodiscard]] std::vector<int> pcie_path(int from, int to) const;
@@ -90,11 +90,11 @@ private:
         double gbps = 0;
     };
     struct Route {
-        std::vector<int> channels{};
+        std::vector<int> directions{};
         bool nvlink = false, sockets = false;
     };
 
-    [[nodiscard]] int channel(const std::string &name, double gbps);
+    [[nodiscard]] int direction(const std::string &name, double gbps);
     [[nodiscard]] double direct_gbps(int a, int b, bool nvlink) const;
     [[nodiscard]] std::vector<int> switches_of(int gpu) const;
     [[nodiscard]] bool add_switched(int from, int to, Route &route);
@@ -106,7 +106,7 @@ private:
     [[nodiscard]] std::size_t index(int from, int to) const;
 
     const Machine machine_;
-    std::vector<Channel> channels_;
+    std::vector<LinkDirection> directions_;
     std::vector<Route> routes_; // by index(): devices, then the host
 };
 

@@ -50,7 +50,7 @@ struct Node {
     Process process[kMaxProcesses];
     SharedEvent event[kMaxSharedEvents];
     SharedExport exported[kMaxSharedExports];
-    LinkClock link[kMaxChannels];
+    LinkClock link[kMaxLinkDirections];
 };
 
 constinit Node *node = nullptr;
@@ -235,8 +235,8 @@ bool is_empty()
 CUresult agree_on_links()
 {
     const Settings &s = settings();
-    if (s.routes->channels().size() > kMaxChannels) {
-        say("EMU_LINKS: more than %d links are used; cuInit fails", kMaxChannels);
+    if (s.routes->directions().size() > kMaxLinkDirections) {
+        say("EMU_LINKS: more than %d links are used; cuInit fails", kMaxLinkDirections);
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (const Process &process : node->process) {
@@ -398,7 +398,7 @@ int importers_of(int slot) { return count_importers(node->exported[slot]); }
 
 void free_shared_export(int slot) { free_export(node->exported[slot]); }
 
-LinkClock *link_clock(int channel) { return &node->link[channel]; }
+LinkClock *link_clock(int direction) { return &node->link[direction]; }
 
 bool is_complete(const SharedEvent &event, std::uint32_t record)
 {

@@ -23,7 +23,7 @@ struct SharedEvent {
     std::atomic<std::uint64_t> id;
 };
 
-inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 4096, kMaxChannels = 1024;
+inline constexpr int kMaxSharedEvents = 4096, kMaxSharedExports = 4096, kMaxLinkDirections = 1024;
 
 // Joins the node that EMU_NODE names; fails, with a message, if shared memory cannot be had. The
 // last process to leave removes it.
@@ -54,8 +54,8 @@ void close_shared_export(int slot);
 // This process has exported the block and frees it. While others map it, it counts as in use.
 void free_shared_export(int slot);
 
-// The clock of a channel of settings().routes.
-[[nodiscard]] LinkClock *link_clock(int channel);
+// The clock of a direction of settings().routes.
+[[nodiscard]] LinkClock *link_clock(int direction);
 
 [[nodiscard]] bool is_complete(const SharedEvent &event, std::uint32_t record);
 void complete(SharedEvent &event, std::uint32_t record);

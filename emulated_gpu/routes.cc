@@ -37,22 +37,22 @@ std::size_t Routes::index(int from, int to) const
 
 const std::vector<int> &Routes::between(int from, int to) const
 {
-    return routes_[index(from, to)].channels;
+    return routes_[index(from, to)].directions;
 }
 
 bool Routes::uses_nvlink(int from, int to) const { return routes_[index(from, to)].nvlink; }
 
 bool Routes::crosses_sockets(int from, int to) const { return routes_[index(from, to)].sockets; }
 
-int Routes::channel(const std::string &name, double gbps)
+int Routes::direction(const std::string &name, double gbps)
 {
-    const auto found = std::find_if(channels_.begin(), channels_.end(),
-                                    [&](const Channel &known) { return known.name == name; });
-    if (found != channels_.end()) {
-        return static_cast<int>(found - channels_.begin());
+    const auto found = std::find_if(directions_.begin(), directions_.end(),
+                                    [&](const LinkDirection &known) { return known.name == name; });
+    if (found != directions_.end()) {
+        return static_cast<int>(found - directions_.begin());
     }
-    channels_.push_back({name, gbps});
-    return static_cast<int>(channels_.size()) - 1;
+    directions_.push_back({name, gbps});
+    return static_cast<int>(directions_.size()) - 1;
 }
 
 // The rate of all links of that sort between two vertices together.
@@ -102,11 +102,11 @@ bool Routes::add_switched(int from, int to, Route &route)
         return false;
     }
     const auto name = [this](int vertex) { return machine_.vertices[as_index(vertex)].name; };
-    route.channels.push_back(channel(name(from) + "_nvswitch", out_gbps));
+    route.directions.push_back(direction(name(from) + "_nvswitch", out_gbps));
     if (!shared) {
-        route.channels.push_back(channel(name(near[0]) + "_" + name(far[0]), trunk_gbps));
+        route.directions.push_back(direction(name(near[0]) + "_" + name(far[0]), trunk_gbps));
     }
-    route.channels.push_back(channel("nvswitch_" + name(to), in_gbps));
+    route.directions.push_back(direction("nvswitch_" + name(to), in_gbps));
     return true;
 }
 
@@ -166,10 +166,10 @@ void Routes::add_path(const std::vector<int> &path, Route &route)
         const Link &link = machine_.links[as_index(path[i])];
         const int there = link.other(here);
         const bool nvlink = link.kind == LinkKind::kNvlink;
-        route.channels.push_back(channel(machine_.vertices[as_index(here)].name + "_" +
-                                             machine_.vertices[as_index(there)].name +
-                                             (nvlink ? "_nvlink" : ""),
-                                         direct_gbps(here, there, nvlink)));
+        route.directions.push_back(direction(machine_.vertices[as_index(here)].name + "_" +
+                                                 machine_.vertices[as_index(there)].name +
+                                                 (nvlink ? "_nvlink" : ""),
+                                             direct_gbps(here, there, nvlink)));
         route.sockets = route.sockets || link.kind == LinkKind::kSocket;
         here = there;
     }
@@ -184,8 +184,8 @@ Routes::Route Routes::find(int from, int to)
     }
     if (const double gbps = direct_gbps(start, end, true); gbps > 0) {
         route.nvlink = true;
-        route.channels.push_back(
-            channel(machine_.gpu(from).name + "_" + machine_.gpu(to).name, gbps));
+        route.directions.push_back(
+            direction(machine_.gpu(from).name + "_" + machine_.gpu(to).name, gbps));
         return route;
     }
     if (add_switched(start, end, route)) {

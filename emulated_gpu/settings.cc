@@ -275,9 +275,9 @@ void read_machine(Settings &s)
     s.link_scale = environment_real("EMU_LINK_SCALE", 1, 1e-9, 1e9);
     s.link_latency_us = environment_number("EMU_LINK_LATENCY_US", 0, 0, kMostDelayUs);
     s.links_tag = std::hash<double>{}(s.link_scale);
-    for (const Channel &channel : s.routes->channels()) {
-        s.links_tag = 31 * s.links_tag + std::hash<std::string>{}(channel.name) +
-                      std::hash<double>{}(channel.gbps);
+    for (const LinkDirection &direction : s.routes->directions()) {
+        s.links_tag = 31 * s.links_tag + std::hash<std::string>{}(direction.name) +
+                      std::hash<double>{}(direction.gbps);
     }
 }
 

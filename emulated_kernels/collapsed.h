@@ -1,6 +1,6 @@
-// The many-input reduction on a CPU that runs a whole launch as one lane: the same fold, a piece of
-// the vector at a time, in loops that compilers vectorise. Include it before reduce.cu, whose
-// kernels then call it; with several lanes it is the GPU's own code.
+// The many-input reduction on a CPU that runs a whole launch as one thread: the same fold, a piece
+// of the vector at a time, in loops that compilers vectorise. Include it before reduce.cu, whose
+// kernels then call it; with several threads it is the GPU's own code.
 #pragma once
 
 #include "cuda_kernels/reduce.cuh"
@@ -74,12 +74,13 @@ inline bool use_avx2() { return false; }
 #endif
 
 // More specialised than the template of reduce.cuh for any inputs and outputs.
-template <class Op, class T> void reduce_lane(const ReduceOutputs &outputs,
-                                              const ReduceInputs &inputs, std::size_t count,
-                                              std::size_t lane, std::size_t lanes)
+template <class Op, class T> void reduce_as_thread(const ReduceOutputs &outputs,
+                                                   const ReduceInputs &inputs, std::size_t count,
+                                                   std::size_t thread, std::size_t threads)
 {
-    if (lanes != 1) {
-        reduce_lane<Op, T, ReduceOutputs, ReduceInputs>(outputs, inputs, count, lane, lanes);
+    if (threads != 1) {
+        reduce_as_thread<Op, T, ReduceOutputs, ReduceInputs>(outputs, inputs, count, thread,
+                                                             threads);
         return;
     }
     constexpr std::size_t kPiece = 4096 / sizeof(T);

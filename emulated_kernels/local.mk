@@ -6,7 +6,7 @@ emulated_kernels_sources += \
 	cuda_kernels/floats.cuh \
 	cuda_kernels/fixed_point.cu \
 	cuda_kernels/fixed_point.cuh \
-	cuda_kernels/lane.cuh \
+	cuda_kernels/thread.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
 	cuda_kernels/signal.cuh \

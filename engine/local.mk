@@ -42,6 +42,6 @@ hetcoll_sources += \
 	engine/call/prepared.cc engine/call/prepared.h \
 	engine/call/publish.cc engine/call/refusal.cc engine/call/refusal.h engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/reach.cc engine/call/ready.cc engine/call/host.cc engine/call/staged.cc engine/call/task.h \
-	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/ways.h \
+	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/protocols.h \
 	engine/boundary.h engine/communicator_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
 	engine/process_handle.h

@@ -30,9 +30,9 @@ Route backwards(Route route)
     return route;
 }
 
-bool has_side(const MachineOptions &options, SideWay way)
+bool has_side(const MachineOptions &options, SidePath path)
 {
-    return std::find(options.sides.begin(), options.sides.end(), way) != options.sides.end();
+    return std::find(options.sides.begin(), options.sides.end(), path) != options.sides.end();
 }
 
 constexpr int kAdapterFlows = 8; // most messages that share an adapter and the links to it
@@ -43,7 +43,7 @@ public:
     NodePlan(const NodeKind &kind, const Network &network, const MachineOptions &options)
         : topology_(kind.topology), network_(network), options_(options), gpus_(topology_.gpus())
     {
-        if (has_side(options, SideWay::kAdapter)) {
+        if (has_side(options, SidePath::kAdapter)) {
             adapters_ = adapters_of(topology_);
         }
         for (std::size_t i = 0; i < gpus_.size() * (1 + options.sides.size()); ++i) {
@@ -173,11 +173,11 @@ private:
             return;
         }
         int first = 0;
-        for (const SideWay way : options_.sides) {
+        for (const SidePath path : options_.sides) {
             first += gpu_count();
             node_.local.push_back({first + from, first + to,
-                                   way == SideWay::kHost ? message_path(from, to, a, b)
-                                                         : adapter_path(from, to, a, b)});
+                                   path == SidePath::kHost ? message_path(from, to, a, b)
+                                                           : adapter_path(from, to, a, b)});
         }
     }
 
@@ -316,7 +316,7 @@ Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &o
     add_racks(cluster, options, machine.platform);
     int number = 0, hosts = 0;
     for (const NodeKind &kind : cluster.kinds) {
-        if (has_side(options, SideWay::kAdapter) && adapters_of(kind.topology).empty()) {
+        if (has_side(options, SidePath::kAdapter) && adapters_of(kind.topology).empty()) {
             return error(Errc::kInvalid,
                          "%s has no network adapter, so none of its messages can go through one: "
                          "add a nic and its network to the topology file",

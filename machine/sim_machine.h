@@ -26,15 +26,16 @@ enum class MessagePath : std::uint8_t {
 }
 
 // What carries messages on a node beside the links between its GPUs.
-enum class SideWay : std::uint8_t {
+enum class SidePath : std::uint8_t {
     kHost,    // pinned host memory
     kAdapter, // network adapters, which read and write GPU memory
 };
 
 struct MachineOptions {
     MessagePath path = MessagePath::kDirect;
-    bool maps = true;             // ranks of a node read each other's memory where links join them
-    std::vector<SideWay> sides{}; // ranks have another host for each, which sends messages that way
+    bool maps = true; // ranks of a node read each other's memory where links join them
+    std::vector<SidePath>
+        sides{}; // ranks have another host for each, which sends messages that way
     // Which links transfers share. `shares`: all, where one kernel reads and writes whole vectors.
     // `shares_ports`: the GPUs' ports to switches, where all ranks of a node read all others at
     // once.

@@ -82,10 +82,10 @@ private:
 // Null: there is no way, or it shows other memory.
 std::unique_ptr<HostView> map(const Gpu &gpu, GdrLibrary *gdr, const Copies &copies)
 {
-    const HostView::Ways ways{.gdr = gdr,
-                              .dma_buf = HostView::maps_dma_bufs(gpu.driver(), gpu.ordinal())};
+    const HostView::Methods methods{
+        .gdr = gdr, .dma_buf = HostView::maps_dma_bufs(gpu.driver(), gpu.ordinal())};
     auto view = HostView::map(
-        gpu.driver(), ways,
+        gpu.driver(), methods,
         {.ordinal = gpu.ordinal(), .buffer_id = 0, .first = copies.memory(), .bytes = kLastBytes});
     if (!view.ok()) {
         return nullptr;

@@ -14,7 +14,7 @@ libhetcoll_measure_la_SOURCES = \
 	measure/parameters.h measure/parameters.cc \
 	measure/pattern.h measure/pattern.cc \
 	measure/persistent.h measure/small_floats.h \
-	measure/ways.h measure/ways.cc \
+	measure/contenders.h measure/contenders.cc \
 	measure/workload.h measure/workload.cc
 libhetcoll_measure_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DOMPI_SKIP_MPICXX=1
 

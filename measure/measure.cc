@@ -151,13 +151,13 @@ void add(std::optional<Verdict> &to, const Verdict &more)
     to = to ? Verdict{to->wrong + more.wrong, to->same_bits && more.same_bits} : more;
 }
 
-// A way with what it needs to be called.
+// A contender with what it needs to be called.
 struct Caller {
-    const Contender &way;
+    const Contender &contender;
     std::unique_ptr<HostCopy> copy;
     std::function<void()> call;
     MPI_Request request = MPI_REQUEST_NULL; // a persistent one
-    MeasuredWay result{};
+    MeasuredContender result{};
     std::vector<double> us{};
     std::vector<double> begin_us{}, end_us{}; // instead, where ranks come late
 };
@@ -167,26 +167,27 @@ void count_from_the_last(Caller &caller)
 {
     const int count = static_cast<int>(caller.us.size());
     for (auto *times : {&caller.begin_us, &caller.end_us}) {
-        MPI_Allreduce(MPI_IN_PLACE, times->data(), count, MPI_DOUBLE, MPI_MAX, caller.way.comm);
+        MPI_Allreduce(MPI_IN_PLACE, times->data(), count, MPI_DOUBLE, MPI_MAX,
+                      caller.contender.comm);
     }
     for (int i = 0; i < count; ++i) {
         caller.us[i] = caller.end_us[i] - caller.begin_us[i];
     }
 }
 
-std::function<void()> mpi_call(const Contender &way, const WorkloadReduction &r,
+std::function<void()> mpi_call(const Contender &contender, const WorkloadReduction &r,
                                MPI_Request &request)
 {
     const int count = static_cast<int>(r.count);
-    switch (way.call) {
+    switch (contender.call) {
     case CallKind::kNonblocking:
-        return [r, count, comm = way.comm] {
+        return [r, count, comm = contender.comm] {
             MPI_Request started;
             MPI_Iallreduce(r.send, r.recv, count, r.type, r.op, comm, &started);
             MPI_Wait(&started, MPI_STATUS_IGNORE);
         };
     case CallKind::kPersistent:
-        HETCOLL_ALLREDUCE_INIT(r.send, r.recv, count, r.type, r.op, way.comm, MPI_INFO_NULL,
+        HETCOLL_ALLREDUCE_INIT(r.send, r.recv, count, r.type, r.op, contender.comm, MPI_INFO_NULL,
                                &request);
         return [copy = request]() mutable {
             MPI_Start(&copy);
@@ -194,28 +195,29 @@ std::function<void()> mpi_call(const Contender &way, const WorkloadReduction &r,
         };
     case CallKind::kBlocking: break;
     }
-    return
-        [r, count, comm = way.comm] { MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm); };
+    return [r, count, comm = contender.comm] {
+        MPI_Allreduce(r.send, r.recv, count, r.type, r.op, comm);
+    };
 }
 
-std::function<void()> own_or_mpi_call(const Contender &way, const Workload &workload,
+std::function<void()> own_or_mpi_call(const Contender &contender, const Workload &workload,
                                       MPI_Request &request)
 {
-    std::function<void()> call = workload.own_call(way.comm);
-    return call ? call : mpi_call(way, workload.reduction(), request);
+    std::function<void()> call = workload.own_call(contender.comm);
+    return call ? call : mpi_call(contender, workload.reduction(), request);
 }
 
-std::vector<Caller> make_callers(std::span<const Contender> ways, const Gpu *gpu,
+std::vector<Caller> make_callers(std::span<const Contender> contenders, const Gpu *gpu,
                                  const Workload &workload, const MeasureOptions &options)
 {
     std::vector<Caller> callers;
-    for (const Contender &way : ways) {
-        Caller caller{way, nullptr, {}};
-        if (way.host_copy) {
-            caller.copy = std::make_unique<HostCopy>(*gpu, workload.reduction(), way.comm);
+    for (const Contender &contender : contenders) {
+        Caller caller{contender, nullptr, {}};
+        if (contender.host_copy) {
+            caller.copy = std::make_unique<HostCopy>(*gpu, workload.reduction(), contender.comm);
             caller.call = [copy = caller.copy.get()] { copy->call(); };
         } else {
-            caller.call = own_or_mpi_call(way, workload, caller.request);
+            caller.call = own_or_mpi_call(contender, workload, caller.request);
         }
         if (options.before_call) {
             caller.call = [before = options.before_call, call = std::move(caller.call)] {
@@ -228,8 +230,8 @@ std::vector<Caller> make_callers(std::span<const Contender> ways, const Gpu *gpu
     return callers;
 }
 
-// One call of each, checked, and which way it went. The callers that another algorithm served than
-// the one asked for are dropped, on all ranks alike.
+// One call of each, checked, and which contender it went. The callers that another algorithm served
+// than the one asked for are dropped, on all ranks alike.
 void check(std::vector<Caller> &callers, const JobCounters &counters, Workload &workload,
            const MeasureOptions &options)
 {
@@ -239,7 +241,8 @@ void check(std::vector<Caller> &callers, const JobCounters &counters, Workload &
         }
         const CounterValues before = counters.read();
         if (options.verify) {
-            add(caller.result.call.verdict, checked_call(caller.way.comm, workload, caller.call));
+            add(caller.result.call.verdict,
+                checked_call(caller.contender.comm, workload, caller.call));
         } else {
             caller.call();
         }
@@ -248,13 +251,13 @@ void check(std::vector<Caller> &callers, const JobCounters &counters, Workload &
             for (const hetcoll_counter bytes :
                  {HETCOLL_BYTES_BOUNCE, HETCOLL_BYTES_DIRECT, HETCOLL_BYTES_MAPPED}) {
                 MPI_Allreduce(MPI_IN_PLACE, &used.value[bytes], 1, MPI_UINT64_T, MPI_MAX,
-                              caller.way.comm);
+                              caller.contender.comm);
             }
         }
         caller.result.route = name_route(counters, used);
-        const std::string &asked = caller.way.algorithm;
+        const std::string &asked = caller.contender.algorithm;
         int as_asked = asked.empty() || caller.result.route.algorithm == asked ? 1 : 0;
-        MPI_Allreduce(MPI_IN_PLACE, &as_asked, 1, MPI_INT, MPI_MIN, caller.way.comm);
+        MPI_Allreduce(MPI_IN_PLACE, &as_asked, 1, MPI_INT, MPI_MIN, caller.contender.comm);
         caller.result.served = as_asked != 0;
     }
 }
@@ -264,7 +267,7 @@ double round_seconds(MPI_Comm comm, std::vector<Caller> &callers)
 {
     double us = 0;
     for (Caller &caller : callers) {
-        us += caller.result.served ? time_us(caller.way.comm, 1, caller.call) : 0;
+        us += caller.result.served ? time_us(caller.contender.comm, 1, caller.call) : 0;
     }
     MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, comm);
     return us / 1e6;
@@ -320,16 +323,16 @@ double bus_bandwidth_gbs(std::size_t bytes, int ranks, double median_us)
     return 2.0 * (ranks - 1) / ranks * algorithm_bandwidth_gbs(bytes, median_us);
 }
 
-std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu *gpu,
-                                      const JobCounters &counters, Workload &workload,
-                                      const MeasureOptions &options)
+std::vector<MeasuredContender> measure_contenders(std::span<const Contender> contenders,
+                                                  const Gpu *gpu, const JobCounters &counters,
+                                                  Workload &workload, const MeasureOptions &options)
 {
     const WorkloadReduction r = workload.reduction();
-    std::vector<Caller> callers = make_callers(ways, gpu, workload, options);
+    std::vector<Caller> callers = make_callers(contenders, gpu, workload, options);
     if (callers.empty()) {
         return {};
     }
-    const MPI_Comm comm = ways.front().comm;
+    const MPI_Comm comm = contenders.front().comm;
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
     require(workload.fill(rank), comm);
@@ -348,11 +351,11 @@ std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu
     for (int i = -options.warmup; i < iterations; ++i) {
         for (Caller &caller : callers) {
             if (caller.result.served) {
-                const double late = late_ranks ? delay_us(caller.way.comm, options, i) : 0;
+                const double late = late_ranks ? delay_us(caller.contender.comm, options, i) : 0;
                 const Interval time =
-                    late_ranks ? time_late(caller.way.comm, late, caller.call) : Interval{};
+                    late_ranks ? time_late(caller.contender.comm, late, caller.call) : Interval{};
                 const double us =
-                    late_ranks ? 0 : time_us(caller.way.comm, options.batch, caller.call);
+                    late_ranks ? 0 : time_us(caller.contender.comm, options.batch, caller.call);
                 if (i >= 0) {
                     caller.us.push_back(us);
                     caller.begin_us.push_back(time.begin_us);
@@ -362,13 +365,13 @@ std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu
         }
     }
     check(callers, counters, workload, options);
-    std::vector<MeasuredWay> results;
+    std::vector<MeasuredContender> results;
     for (Caller &caller : callers) {
         if (caller.result.served) {
             if (late_ranks) {
                 count_from_the_last(caller);
             }
-            caller.result.call.time = summarise(caller.us, caller.way.comm);
+            caller.result.call.time = summarise(caller.us, caller.contender.comm);
         }
         if (caller.request != MPI_REQUEST_NULL) {
             MPI_Request_free(&caller.request);
@@ -381,12 +384,13 @@ std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu
 Measured measure(MPI_Comm comm, const Gpu *gpu, const JobCounters &counters, Workload &workload,
                  const MeasureOptions &options)
 {
-    std::vector<Contender> ways = {Contender{.name = "auto", .algorithm = "", .comm = comm}};
+    std::vector<Contender> contenders = {Contender{.name = "auto", .algorithm = "", .comm = comm}};
     if (options.host_copy) {
-        ways.push_back(
+        contenders.push_back(
             Contender{.name = "host_copy", .algorithm = "", .comm = comm, .host_copy = true});
     }
-    std::vector<MeasuredWay> results = measure_ways(ways, gpu, counters, workload, options);
+    std::vector<MeasuredContender> results =
+        measure_contenders(contenders, gpu, counters, workload, options);
     Measured measured{results[0].route, results[0].call, {}};
     if (options.host_copy) {
         measured.host_copy = results[1].call;

@@ -2,8 +2,8 @@
 // as its last rank, so each iteration's time is the maximum over the ranks.
 #pragma once
 
+#include "measure/contenders.h"
 #include "measure/counters.h"
-#include "measure/ways.h"
 #include "measure/workload.h"
 
 #include <mpi.h>
@@ -32,8 +32,8 @@ struct TimedCall {
     std::optional<Verdict> verdict; // absent if not verified
 };
 
-// One of several ways, iterations interleaved with those of the others.
-struct MeasuredWay {
+// One of several contenders, iterations interleaved with those of the others.
+struct MeasuredContender {
     bool served = false; // false: another algorithm took the call, nothing was measured
     ServingRoute route;
     TimedCall call;
@@ -42,7 +42,7 @@ struct MeasuredWay {
 struct Measured {
     ServingRoute route;
     TimedCall call;
-    // The way Open MPI itself treats device buffers, iterations interleaved with the above.
+    // The contender Open MPI itself treats device buffers, iterations interleaved with the above.
     std::optional<TimedCall> host_copy;
 };
 
@@ -71,10 +71,10 @@ struct MeasureOptions {
 // Collective. A driver error ends the job: a benchmark has nothing to fall back to.
 [[nodiscard]] Measured measure(MPI_Comm comm, const Gpu *gpu, const JobCounters &counters,
                                Workload &workload, const MeasureOptions &options);
-// One result a way.
-[[nodiscard]] std::vector<MeasuredWay> measure_ways(std::span<const Contender> ways, const Gpu *gpu,
-                                                    const JobCounters &counters, Workload &workload,
-                                                    const MeasureOptions &options);
+// One result a contender.
+[[nodiscard]] std::vector<MeasuredContender>
+measure_contenders(std::span<const Contender> contenders, const Gpu *gpu,
+                   const JobCounters &counters, Workload &workload, const MeasureOptions &options);
 
 // algbw is bytes over time. busbw = 2(n-1)/n * algbw is comparable with a link's own speed whatever
 // the number of ranks n is.

@@ -217,7 +217,7 @@ private:
         if (places_.empty()) {
             add_direct_reduce_scatter(to, shares(lane), self_.gpu);
         } else {
-            add_tree(to, lane, add_way_up);
+            add_tree(to, lane, add_steps_up);
         }
     }
 
@@ -229,7 +229,7 @@ private:
         if (places_.empty()) {
             add_direct_allgather(to, shares(lane), self_.gpu);
         } else {
-            add_tree(to, lane, add_way_down);
+            add_tree(to, lane, add_steps_down);
         }
         for (const int other : others_) {
             to.send(other, whole(lane));
@@ -255,14 +255,14 @@ private:
     // All ranks take the slices of a lane in the same order, so nobody waits in a circle. Other
     // lanes need not wait for one whose data are not there.
     void add_tree(ScheduleBuilder &to, const Lane &lane,
-                  void (*add_way)(ScheduleBuilder &, const TreePlace &, BlockRange)) const
+                  void (*add_steps)(ScheduleBuilder &, const TreePlace &, BlockRange)) const
     {
         const std::vector<TreePlace> &places =
             places_[static_cast<std::size_t>(lane.channel) % places_.size()];
         for (int root = 0; root < leader_count(); ++root) {
             const BlockRange blocks = blocks_of(lane, slices_of(root));
             if (blocks.count > 0) {
-                add_way(to, places[static_cast<std::size_t>(root)], blocks);
+                add_steps(to, places[static_cast<std::size_t>(root)], blocks);
             }
         }
     }

@@ -15,24 +15,24 @@ double ring_us(double ranks, double bytes, double gbps, double latency_us)
 
 } // namespace
 
-const char *cluster_way_name(ClusterWay way) noexcept
+const char *cluster_algorithm_name(ClusterAlgorithm algorithm) noexcept
 {
-    constexpr const char *kNames[kClusterWayCount] = {"flat ring", "two-level rings",
-                                                      "in-network reduction"};
-    return kNames[static_cast<int>(way)];
+    constexpr const char *kNames[kClusterAlgorithmCount] = {"flat ring", "two-level rings",
+                                                            "in-network reduction"};
+    return kNames[static_cast<int>(algorithm)];
 }
 
-double cluster_us(ClusterWay way, const PaperCluster &c, double bytes) noexcept
+double cluster_us(ClusterAlgorithm algorithm, const PaperCluster &c, double bytes) noexcept
 {
     const double n = c.ranks_per_node, nodes = c.nodes;
-    if (way == ClusterWay::kFlatRing) {
+    if (algorithm == ClusterAlgorithm::kFlatRing) {
         const double gbps = nodes == 1 ? c.intra_gbps
                             : n == 1   ? c.inter_gbps
                                        : std::min(c.intra_gbps, c.inter_gbps);
         return ring_us(n * nodes, bytes, gbps, c.latency_us);
     }
     const double on_node = ring_us(n, bytes, c.intra_gbps, c.latency_us);
-    if (way == ClusterWay::kTwoLevel || nodes == 1) {
+    if (algorithm == ClusterAlgorithm::kTwoLevel || nodes == 1) {
         return on_node + ring_us(nodes, bytes, c.inter_gbps, c.latency_us);
     }
     return on_node + (2 * c.latency_us + us(bytes, c.inter_gbps));

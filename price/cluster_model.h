@@ -23,11 +23,12 @@ struct PaperCluster {
     double latency_us = 1;
 };
 
-enum class ClusterWay : std::uint8_t { kFlatRing, kTwoLevel, kInNetwork };
-inline constexpr int kClusterWayCount = 3;
-[[nodiscard]] const char *cluster_way_name(ClusterWay way) noexcept;
+enum class ClusterAlgorithm : std::uint8_t { kFlatRing, kTwoLevel, kInNetwork };
+inline constexpr int kClusterAlgorithmCount = 3;
+[[nodiscard]] const char *cluster_algorithm_name(ClusterAlgorithm algorithm) noexcept;
 
-[[nodiscard]] double cluster_us(ClusterWay way, const PaperCluster &cluster, double bytes) noexcept;
+[[nodiscard]] double cluster_us(ClusterAlgorithm algorithm, const PaperCluster &cluster,
+                                double bytes) noexcept;
 
 // T_PN < T_FR for every M > 0 if B_i/B_o >= 2(n-1)P / (n(P-2)), for n >= 2 and P > 2. Sufficient.
 [[nodiscard]] bool in_network_always_beats_flat(const PaperCluster &cluster) noexcept;

@@ -49,7 +49,7 @@ bool SimRank::end(int token)
     if (applies) {
         ended = apply_received(channel);
     }
-    if (ended <= Ended::kLane && !may_go_on(ended_chunk, ended)) {
+    if (ended <= Ended::kWindow && !may_go_on(ended_chunk, ended)) {
         return unfinished_ > 0;
     }
     wake(channel, ended);
@@ -63,16 +63,16 @@ bool SimRank::end(int token)
 bool SimRank::may_go_on(const Chunk &chunk, Ended ended)
 {
     Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
-    if (ended == Ended::kLane) {
+    if (ended == Ended::kWindow) {
         drop_done(channel);
         if (channel.leaves_slots || may_feed(channel)) {
             return true;
         }
-        switch (chunk.lane) {
-        case Lane::kSend: start_sends(chunk.channel); break;
-        case Lane::kReceive: start_receives(chunk.channel); break;
-        case Lane::kPull: start_pulls(chunk.channel); break;
-        case Lane::kOffer:
+        switch (chunk.kind) {
+        case Kind::kSend: start_sends(chunk.channel); break;
+        case Kind::kReceive: start_receives(chunk.channel); break;
+        case Kind::kPull: start_pulls(chunk.channel); break;
+        case Kind::kOffer:
             if (chunk.index >= channel.base &&
                 channel.at(chunk.index).offered < channel.at(chunk.index).bytes) {
                 offer_sends(chunk.channel);
@@ -371,7 +371,7 @@ std::size_t SimRank::find_ready_bytes(Live &live)
 }
 
 // Moves the cursor to the next chunk of its kind. False if there is none yet.
-bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
+bool SimRank::find_next(Channel &channel, Cursor &cursor, Kind kind) const
 {
     if (cursor.index < channel.base) {
         cursor.index = channel.base;
@@ -380,8 +380,8 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
     for (; cursor.index < channel.fed; ++cursor.index, cursor.offset = 0) {
         const Live &live = channel.at(cursor.index);
         const bool sends = live.kind == StepKind::kSend;
-        const bool mine = lane == Lane::kSend      ? sends && !live.mapped
-                          : lane == Lane::kReceive ? !sends && !live.mapped
+        const bool mine = kind == Kind::kSend      ? sends && !live.mapped
+                          : kind == Kind::kReceive ? !sends && !live.mapped
                                                    : !sends && live.mapped && live.group > 0;
         if (mine && cursor.offset < live.bytes) {
             return true;
@@ -390,9 +390,9 @@ bool SimRank::find_next(Channel &channel, Cursor &cursor, Lane lane) const
     return false;
 }
 
-void SimRank::move_on(Channel &channel, Cursor &lane, std::size_t bytes)
+void SimRank::move_on(Channel &channel, Cursor &window, std::size_t bytes)
 {
-    move_past_chunk(lane.index, lane.offset, bytes, channel.at(lane.index).bytes, channel.fed,
+    move_past_chunk(window.index, window.offset, bytes, channel.at(window.index).bytes, channel.fed,
                     [&channel](int index) -> const Live & { return channel.at(index); });
 }
 
@@ -410,15 +410,15 @@ int SimRank::start(const Chunk &chunk)
     return token;
 }
 
-int SimRank::start(Cursor &lane, const Chunk &chunk)
+int SimRank::start(Cursor &window, const Chunk &chunk)
 {
     const int token = start(chunk);
-    if (lane.in_flight++ == 0) {
-        lane.first = token;
+    if (window.in_flight++ == 0) {
+        window.first = token;
     } else {
-        chunks_[static_cast<std::size_t>(lane.last)].next = token;
+        chunks_[static_cast<std::size_t>(window.last)].next = token;
     }
-    lane.last = token;
+    window.last = token;
     return token;
 }
 
@@ -428,32 +428,32 @@ void SimRank::free(int token)
 }
 
 // The channel that had the slots before has no messages left.
-bool SimRank::has_slots(const Channel &channel, Lane lane)
+bool SimRank::has_slots(const Channel &channel, Kind kind)
 {
     if (channel.slots_of < 0) {
         return true;
     }
     feed(channel.slots_of);
     Channel &before = channels_[static_cast<std::size_t>(channel.slots_of)];
-    Cursor &cursor = lane == Lane::kSend ? before.sends : before.receives;
-    return before.all_fed && cursor.in_flight == 0 && !find_next(before, cursor, lane);
+    Cursor &cursor = kind == Kind::kSend ? before.sends : before.receives;
+    return before.all_fed && cursor.in_flight == 0 && !find_next(before, cursor, kind);
 }
 
 void SimRank::start_sends(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    Cursor &lane = channel.sends;
-    if (!has_slots(channel, Lane::kSend)) {
+    Cursor &window = channel.sends;
+    if (!has_slots(channel, Kind::kSend)) {
         return;
     }
-    while (lane.in_flight < slots_ && find_next(channel, lane, Lane::kSend)) {
-        Live &live = channel.at(lane.index);
-        const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
-        if (ready_bytes(live) < lane.offset + bytes) {
+    while (window.in_flight < slots_ && find_next(channel, window, Kind::kSend)) {
+        Live &live = channel.at(window.index);
+        const std::size_t bytes = std::min(live.bytes - window.offset, message_bytes_);
+        if (ready_bytes(live) < window.offset + bytes) {
             return;
         }
-        const int token = start(lane, {Lane::kSend, number, lane.index, lane.offset, bytes});
-        move_on(channel, lane, bytes);
+        const int token = start(window, {Kind::kSend, number, window.index, window.offset, bytes});
+        move_on(channel, window, bytes);
         transfers_->send(live.actor, number, static_cast<double>(bytes), token);
     }
 }
@@ -461,15 +461,16 @@ void SimRank::start_sends(int number)
 void SimRank::start_receives(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    Cursor &lane = channel.receives;
-    if (!has_slots(channel, Lane::kReceive)) {
+    Cursor &window = channel.receives;
+    if (!has_slots(channel, Kind::kReceive)) {
         return;
     }
-    while (lane.in_flight < slots_ && find_next(channel, lane, Lane::kReceive)) {
-        const Live &live = channel.at(lane.index);
-        const std::size_t bytes = std::min(live.bytes - lane.offset, message_bytes_);
-        const int token = start(lane, {Lane::kReceive, number, lane.index, lane.offset, bytes});
-        move_on(channel, lane, bytes);
+    while (window.in_flight < slots_ && find_next(channel, window, Kind::kReceive)) {
+        const Live &live = channel.at(window.index);
+        const std::size_t bytes = std::min(live.bytes - window.offset, message_bytes_);
+        const int token =
+            start(window, {Kind::kReceive, number, window.index, window.offset, bytes});
+        move_on(channel, window, bytes);
         transfers_->receive(live.actor, number, token);
     }
 }
@@ -478,9 +479,9 @@ void SimRank::start_receives(int number)
 SimRank::Ended SimRank::apply_received(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    const Cursor &lane = channel.receives;
-    int left = lane.in_flight;
-    for (int token = lane.first; left > 0;
+    const Cursor &window = channel.receives;
+    int left = window.in_flight;
+    for (int token = window.first; left > 0;
          --left, token = chunks_[static_cast<std::size_t>(token)].next) {
         Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
         if (chunk.applying) {
@@ -503,20 +504,20 @@ SimRank::Ended SimRank::apply_received(int number)
 void SimRank::start_pulls(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];
-    Cursor &lane = channel.pulls;
-    while (lane.in_flight < kLaneSlots && find_next(channel, lane, Lane::kPull)) {
-        Live &live = channel.at(lane.index);
-        const std::size_t bytes = std::min(live.bytes - lane.offset, plan_.chunk_bytes);
-        if (ready_bytes(live) < lane.offset + bytes) {
+    Cursor &window = channel.pulls;
+    while (window.in_flight < kWindowSlots && find_next(channel, window, Kind::kPull)) {
+        Live &live = channel.at(window.index);
+        const std::size_t bytes = std::min(live.bytes - window.offset, plan_.chunk_bytes);
+        if (ready_bytes(live) < window.offset + bytes) {
             return;
         }
         const bool reduces = live.kind == StepKind::kRecvReduce;
-        const int token = start(lane, {Lane::kPull, number, lane.index, lane.offset, bytes,
-                                       live.group + (reduces ? 1 : 0)});
+        const int token = start(window, {Kind::kPull, number, window.index, window.offset, bytes,
+                                         live.group + (reduces ? 1 : 0)});
         running_ += live.group - (reduces ? 0 : 1);
-        lane.offset += bytes;
+        window.offset += bytes;
         for (int i = 0; i < live.group; ++i) {
-            transfers_->receive(channel.at(lane.index + i).actor, number, token);
+            transfers_->receive(channel.at(window.index + i).actor, number, token);
         }
         if (reduces) {
             transfers_->work(plan_.pull_traffic * static_cast<double>(bytes), token);
@@ -532,36 +533,36 @@ SimRank::Ended SimRank::end_chunk(int token)
         return Ended::kPart;
     }
     Channel &channel = channels_[static_cast<std::size_t>(chunk.channel)];
-    if (chunk.lane == Lane::kReceive) {
+    if (chunk.kind == Kind::kReceive) {
         return Ended::kArrived;
     }
-    if (chunk.lane == Lane::kOffer) {
+    if (chunk.kind == Kind::kOffer) {
         Live &live = channel.at(chunk.index);
         --live.offers;
         free(token);
         return add_done(live, chunk.bytes);
     }
-    Cursor &cursor = chunk.lane == Lane::kSend ? channel.sends : channel.pulls;
+    Cursor &cursor = chunk.kind == Kind::kSend ? channel.sends : channel.pulls;
     return finish(channel, cursor);
 }
 
 SimRank::Ended SimRank::add_done(Live &live, std::size_t bytes) const
 {
     live.done += bytes;
-    return std::exchange(live.awaited, false) || awaits_unfed_ ? Ended::kAwaited : Ended::kLane;
+    return std::exchange(live.awaited, false) || awaits_unfed_ ? Ended::kAwaited : Ended::kWindow;
 }
 
-// The chunks of a lane end in order.
+// The chunks of a window end in order.
 SimRank::Ended SimRank::finish(Channel &channel, Cursor &cursor)
 {
     Ended ended = Ended::kPart;
     while (cursor.in_flight > 0) {
         const int token = cursor.first;
         const Chunk &chunk = chunks_[static_cast<std::size_t>(token)];
-        if (chunk.parts > 0 || (chunk.lane == Lane::kReceive && !chunk.applying)) {
+        if (chunk.parts > 0 || (chunk.kind == Kind::kReceive && !chunk.applying)) {
             break;
         }
-        const int group = chunk.lane == Lane::kPull ? channel.at(chunk.index).group : 1;
+        const int group = chunk.kind == Kind::kPull ? channel.at(chunk.index).group : 1;
         for (int i = 0; i < group; ++i) {
             ended = std::max(ended, add_done(channel.at(chunk.index + i), chunk.bytes));
         }

@@ -1,5 +1,5 @@
 // One rank that runs its schedule in simulated time, as engine/communicator/executor.h does in real
-// time: the same chunks, slots, lanes and channels, each step after those that it must wait for.
+// time: the same chunks, slots, windows and channels, each step after those that it must wait for.
 // What it simplifies: a pull that reads several peers begins at each of them when that one is
 // ready, and what a peer may read is offered a few chunks ahead of its reader.
 #pragma once
@@ -58,14 +58,14 @@ private:
         std::size_t held_done = 0, held_ready = 0;
         bool awaited = false; // it holds another one, since it went on last
     };
-    enum class Lane : std::uint8_t { kSend, kReceive, kPull, kOffer };
+    enum class Kind : std::uint8_t { kSend, kReceive, kPull, kOffer };
     struct Chunk {
-        Lane lane;
+        Kind kind;
         int channel, index; // of the step
         std::size_t offset, bytes;
         int parts = 1;         // transfers and work that have not ended
         bool applying = false; // of a received one: its work has begun
-        int next = -1;         // after it in its lane, or of those that are free
+        int next = -1;         // after it in its window, or of those that are free
     };
     struct Cursor {
         int index = 0;
@@ -101,7 +101,7 @@ private:
     enum class Ended : std::uint8_t {
         kPart,    // of a chunk, or a chunk whose turn has not come: nothing
         kArrived, // all of what is to be received: it may be applied
-        kLane,    // its lane, and what is fed when a step is done
+        kWindow,  // its window, and what is fed when a step is done
         kAwaited, // other channels too: others wait for more of this step
     };
     void mark(int channel); // as awake
@@ -121,12 +121,12 @@ private:
     [[nodiscard]] std::size_t ready_bytes(Live &live);
     [[nodiscard]] std::size_t find_ready_bytes(Live &live);
     [[nodiscard]] static std::size_t done_of(const Channel &channel, int index);
-    [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Lane lane) const;
-    static void move_on(Channel &channel, Cursor &lane, std::size_t bytes);
+    [[nodiscard]] bool find_next(Channel &channel, Cursor &cursor, Kind kind) const;
+    static void move_on(Channel &channel, Cursor &window, std::size_t bytes);
     [[nodiscard]] int start(const Chunk &chunk);
-    [[nodiscard]] int start(Cursor &lane, const Chunk &chunk);
+    [[nodiscard]] int start(Cursor &window, const Chunk &chunk);
     void free(int token);
-    [[nodiscard]] bool has_slots(const Channel &channel, Lane lane);
+    [[nodiscard]] bool has_slots(const Channel &channel, Kind kind);
     void start_sends(int number);
     void start_receives(int number);
     void start_pulls(int number);

@@ -34,13 +34,13 @@ void SimRank::offer_sends(int number)
     for (std::size_t i = 0; i < channel.offering.size();) {
         const int index = channel.offering[i];
         Live &live = channel.at(index);
-        const std::size_t ready = live.offers < kLaneSlots ? ready_bytes(live) : 0;
-        while (live.offered < live.bytes && live.offers < kLaneSlots) {
+        const std::size_t ready = live.offers < kWindowSlots ? ready_bytes(live) : 0;
+        while (live.offered < live.bytes && live.offers < kWindowSlots) {
             const std::size_t bytes = std::min(live.bytes - live.offered, plan_.chunk_bytes);
             if (ready < live.offered + bytes) {
                 break;
             }
-            const int token = start({Lane::kOffer, number, index, live.offered, bytes});
+            const int token = start({Kind::kOffer, number, index, live.offered, bytes});
             live.offered += bytes;
             ++live.offers;
             transfers_->send(live.actor, number, static_cast<double>(bytes), token);

@@ -46,14 +46,14 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 }
 
 // As build_trees() has their channels.
-std::vector<SideWay> sides_of(const Way &resolved)
+std::vector<SidePath> sides_of(const Way &resolved)
 {
-    std::vector<SideWay> sides;
+    std::vector<SidePath> sides;
     if (resolved.host_parts > 0) {
-        sides.push_back(SideWay::kHost);
+        sides.push_back(SidePath::kHost);
     }
     if (resolved.adapter_parts > 0) {
-        sides.push_back(SideWay::kAdapter);
+        sides.push_back(SidePath::kAdapter);
     }
     return sides;
 }

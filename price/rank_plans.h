@@ -33,7 +33,7 @@ public:
     [[nodiscard]] MachineOptions mirrored_options(MessagePath path, const Cluster &cluster) const;
     // Parts of the vector go other ways at the same time, by messages in channels of their own, the
     // first ones: for each of these ways every rank is another actor, after all of those before.
-    [[nodiscard]] const std::vector<SideWay> &sides() const noexcept { return sides_; }
+    [[nodiscard]] const std::vector<SidePath> &sides() const noexcept { return sides_; }
     [[nodiscard]] SimRankPlan plan(int rank) const;
     // For LinkClocks of one node, and with blocks that are all equal.
     [[nodiscard]] SimRankPlan mirrored_plan(int rank, const Cluster &cluster) const;
@@ -54,7 +54,7 @@ private:
     std::size_t bytes_, element_bytes_;
     std::span<const int> shares_;
     Way resolved_;
-    std::vector<SideWay> sides_;
+    std::vector<SidePath> sides_;
     std::vector<int> runs_; // of kOrdered, node by node
     RecordedSchedules::Of *recorded_;
     bool early_is_done_ = false;

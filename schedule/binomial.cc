@@ -30,7 +30,7 @@ TreePlace binomial_place(int rank, int size, int root)
 Schedule build_binomial_reduce(int rank, int size, int root)
 {
     ScheduleBuilder steps(1);
-    add_way_up(steps, binomial_place(rank, size, root), {0, 1});
+    add_steps_up(steps, binomial_place(rank, size, root), {0, 1});
     return std::move(steps).finish();
 }
 
@@ -40,7 +40,7 @@ Schedule build_binomial_bcast(int rank, int size, int root)
     ScheduleBuilder steps(1);
     TreePlace place = binomial_place(rank, size, root);
     std::reverse(place.children.begin(), place.children.end());
-    add_way_down(steps, place, {0, 1});
+    add_steps_down(steps, place, {0, 1});
     return std::move(steps).finish();
 }
 

@@ -34,7 +34,7 @@ Schedule build_chain_reduce(int rank, int size, int root)
     ScheduleBuilder steps(size);
     const TreePlace place = chain_place(rank, size, root);
     for (int block = 0; block < size; ++block) {
-        add_way_up(steps, place, {block, 1});
+        add_steps_up(steps, place, {block, 1});
     }
     return std::move(steps).finish();
 }
@@ -44,7 +44,7 @@ Schedule build_chain_bcast(int rank, int size, int root)
     ScheduleBuilder steps(size);
     const TreePlace place = chain_place(rank, size, root);
     for (int block = 0; block < size; ++block) {
-        add_way_down(steps, place, {block, 1});
+        add_steps_down(steps, place, {block, 1});
     }
     return std::move(steps).finish();
 }

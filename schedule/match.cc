@@ -54,13 +54,13 @@ public:
         int index = 0;
         for (const Step &step : schedule.steps) {
             if (step.peer == peer) {
-                lane(step.kind == StepKind::kSend, step.channel).push_back(index);
+                steps_of(step.kind == StepKind::kSend, step.channel).push_back(index);
             }
             ++index;
         }
     }
 
-    [[nodiscard]] std::vector<int> &lane(bool sends, int channel)
+    [[nodiscard]] std::vector<int> &steps_of(bool sends, int channel)
     {
         return lanes_[channel][sends ? 1 : 0];
     }
@@ -83,8 +83,8 @@ std::vector<LocalStep> match_local_steps(int rank, const Schedule &mine,
         StepsWith here(mine, peer), there(*schedule, rank);
         for (int channel = 0; channel < mine.channel_count; ++channel) {
             for (const bool sends : {false, true}) {
-                const std::vector<int> &ours = here.lane(sends, channel);
-                const std::vector<int> &theirs = there.lane(!sends, channel);
+                const std::vector<int> &ours = here.steps_of(sends, channel);
+                const std::vector<int> &theirs = there.steps_of(!sends, channel);
                 for (std::size_t i = 0; i < ours.size(); ++i) {
                     matched[ours[i]] = {.word = words[ours[i]],
                                         .peer_word = peer_words[theirs[i]],

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNone = -1;
 
-struct Lane {
+struct ChannelState {
     std::vector<int> sends, receives; // steps of one channel in list order
     std::size_t next_send = 0, next_receive = 0;
     // For the receive at next_receive, and those that go together with it, by step.
@@ -20,8 +20,8 @@ struct Lane {
 };
 
 struct Rank {
-    std::vector<Lane> lanes;    // by channel
-    std::vector<bool> begun;    // by step: its first chunk has been dealt with
+    std::vector<ChannelState> channels; // by channel
+    std::vector<bool> begun;            // by step: its first chunk has been dealt with
     std::vector<bool> flows;    // by step: it has begun and can go on to its end, see end_steps()
     std::vector<bool> complete; // by step
     std::vector<bool> offered;  // by step: a send whose blocks may be read by a pull
@@ -34,7 +34,7 @@ enum class Fused : bool { kMessages, kPulls };
 // Steps that go together, or one alone: at the head of a list.
 struct Head {
     int rank;
-    Lane *lane;
+    ChannelState *channel_state;
     bool sends;
     int first, size;
 };
@@ -63,7 +63,7 @@ private:
     [[nodiscard]] bool may_arrive(int rank, int send) const;
     bool begin_sends(int rank, int channel);
     bool begin_receives(int rank, int channel);
-    bool pull(int rank, Lane &lane, int first, int size);
+    bool pull(int rank, ChannelState &channel_state, int first, int size);
     void reduce(int rank, int first, int size);
     [[nodiscard]] Expression operand(int rank, int index, int block) const;
     [[nodiscard]] std::vector<Head> begun_heads();
@@ -94,11 +94,12 @@ Replay::Replay(std::span<const Schedule> schedules, const StepMatches &matches,
         }
         results_[rank].expression.resize(schedules[rank].block_count, kUnwritten);
         results_[rank].writer.resize(schedules[rank].block_count);
-        state.lanes.resize(schedules[rank].channel_count);
+        state.channels.resize(schedules[rank].channel_count);
         int index = 0;
         for (const Step &step : schedules[rank].steps) {
-            Lane &lane = state.lanes[step.channel];
-            (step.kind == StepKind::kSend ? lane.sends : lane.receives).push_back(index++);
+            ChannelState &channel_state = state.channels[step.channel];
+            (step.kind == StepKind::kSend ? channel_state.sends : channel_state.receives)
+                .push_back(index++);
         }
     }
 }
@@ -126,7 +127,7 @@ bool Replay::has_turn(int rank, int channel, bool sends) const
     if (at_once == 0 || channel < at_once) {
         return true;
     }
-    const Lane &before = ranks_[rank].lanes[channel - at_once];
+    const ChannelState &before = ranks_[rank].channels[channel - at_once];
     return sends ? before.next_send == before.sends.size()
                  : before.next_receive == before.receives.size();
 }
@@ -156,11 +157,12 @@ bool Replay::may_arrive(int rank, int send) const
 {
     const Step &step = step_of(rank, send);
     const int receive = matches_[rank][send];
-    const Lane &lane = ranks_[step.peer].lanes[step.channel];
-    if (lane.next_receive == lane.receives.size() || !has_turn(step.peer, step.channel, false)) {
+    const ChannelState &channel_state = ranks_[step.peer].channels[step.channel];
+    if (channel_state.next_receive == channel_state.receives.size() ||
+        !has_turn(step.peer, step.channel, false)) {
         return false;
     }
-    const int head = lane.receives[lane.next_receive];
+    const int head = channel_state.receives[channel_state.next_receive];
     const bool is_posted = head <= receive && receive < head + group_size(step.peer, head);
     return is_posted && (step_of(step.peer, receive).kind == StepKind::kRecvReduce ||
                          may_begin(step.peer, receive));
@@ -171,18 +173,18 @@ bool Replay::may_arrive(int rank, int send) const
 bool Replay::begin_sends(int rank, int channel)
 {
     Rank &self = ranks_[rank];
-    Lane &lane = self.lanes[channel];
-    if (lane.next_send == lane.sends.size() || !has_turn(rank, channel, true)) {
+    ChannelState &channel_state = self.channels[channel];
+    if (channel_state.next_send == channel_state.sends.size() || !has_turn(rank, channel, true)) {
         return false;
     }
-    const int first = lane.sends[lane.next_send], size = group_size(rank, first);
+    const int first = channel_state.sends[channel_state.next_send], size = group_size(rank, first);
     if (is_pull(step_of(rank, first).peer, matches_[rank][first])) {
         const auto after = schedules_[rank].after_of(step_of(rank, first));
         if (!std::all_of(after.begin(), after.end(), [&](int b) { return self.complete[b]; })) {
             return false;
         }
         self.offered[first] = true;
-        ++lane.next_send;
+        ++channel_state.next_send;
         return true;
     }
     for (int index = first; index < first + size; ++index) {
@@ -193,7 +195,7 @@ bool Replay::begin_sends(int rank, int channel)
     for (int index = first; index < first + size; ++index) {
         const Step &send = step_of(rank, index);
         std::vector<Expression> &arrived =
-            ranks_[send.peer].lanes[channel].arrived[matches_[rank][index]];
+            ranks_[send.peer].channels[channel].arrived[matches_[rank][index]];
         for (int i = 0; i < send.blocks.count; ++i) {
             arrived.push_back(send.from_input ? rank
                                               : results_[rank].expression[send.blocks.first + i]);
@@ -208,15 +210,16 @@ bool Replay::begin_sends(int rank, int channel)
 bool Replay::begin_receives(int rank, int channel)
 {
     Rank &self = ranks_[rank];
-    Lane &lane = self.lanes[channel];
-    if (lane.next_receive == lane.receives.size()) {
+    ChannelState &channel_state = self.channels[channel];
+    if (channel_state.next_receive == channel_state.receives.size()) {
         return false;
     }
-    const int first = lane.receives[lane.next_receive], size = group_size(rank, first);
+    const int first = channel_state.receives[channel_state.next_receive],
+              size = group_size(rank, first);
     if (is_pull(rank, first)) {
-        return pull(rank, lane, first, size);
+        return pull(rank, channel_state, first, size);
     }
-    if (self.begun[first] || static_cast<int>(lane.arrived.size()) < size) {
+    if (self.begun[first] || static_cast<int>(channel_state.arrived.size()) < size) {
         return false;
     }
     for (int index = first; index < first + size; ++index) {
@@ -233,7 +236,7 @@ bool Replay::begin_receives(int rank, int channel)
 
 // Lets the pull at the head of the rank's list end if all its peers offer their blocks. True if it
 // did.
-bool Replay::pull(int rank, Lane &lane, int first, int size)
+bool Replay::pull(int rank, ChannelState &channel_state, int first, int size)
 {
     Rank &self = ranks_[rank];
     for (int index = first; index < first + size; ++index) {
@@ -251,7 +254,7 @@ bool Replay::pull(int rank, Lane &lane, int first, int size)
         self.complete[index] = true;
         ranks_[step_of(rank, index).peer].complete[matches_[rank][index]] = true;
     }
-    lane.next_receive += static_cast<std::size_t>(size);
+    channel_state.next_receive += static_cast<std::size_t>(size);
     return true;
 }
 
@@ -284,8 +287,8 @@ Expression Replay::operand(int rank, int index, int block) const
 {
     const Step &step = step_of(rank, index);
     if (!is_pull(rank, index)) {
-        const Lane &lane = ranks_[rank].lanes[step.channel];
-        return lane.arrived.at(index)[static_cast<std::size_t>(block - step.blocks.first)];
+        const ChannelState &channel_state = ranks_[rank].channels[step.channel];
+        return channel_state.arrived.at(index)[static_cast<std::size_t>(block - step.blocks.first)];
     }
     const bool from_input = step_of(step.peer, matches_[rank][index]).from_input;
     return from_input ? step.peer : results_[step.peer].expression[block];
@@ -296,12 +299,14 @@ std::vector<Head> Replay::begun_heads()
 {
     std::vector<Head> heads;
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-        for (Lane &lane : ranks_[rank].lanes) {
+        for (ChannelState &channel_state : ranks_[rank].channels) {
             for (const bool sends : {true, false}) {
-                const std::vector<int> &list = sends ? lane.sends : lane.receives;
-                const std::size_t next = sends ? lane.next_send : lane.next_receive;
+                const std::vector<int> &list = sends ? channel_state.sends : channel_state.receives;
+                const std::size_t next =
+                    sends ? channel_state.next_send : channel_state.next_receive;
                 if (next < list.size() && ranks_[rank].begun[list[next]]) {
-                    heads.push_back({rank, &lane, sends, list[next], group_size(rank, list[next])});
+                    heads.push_back(
+                        {rank, &channel_state, sends, list[next], group_size(rank, list[next])});
                 }
             }
         }
@@ -351,10 +356,11 @@ bool Replay::end_steps()
     for (const Head &head : heads) {
         set_flows(head, false);
         std::fill_n(ranks_[head.rank].complete.begin() + head.first, head.size, true);
-        std::size_t &next = head.sends ? head.lane->next_send : head.lane->next_receive;
+        std::size_t &next =
+            head.sends ? head.channel_state->next_send : head.channel_state->next_receive;
         next += static_cast<std::size_t>(head.size);
         if (!head.sends) {
-            head.lane->arrived.clear();
+            head.channel_state->arrived.clear();
         }
     }
     return !heads.empty();
@@ -386,12 +392,12 @@ Status Replay::deadlock() const
     for (int rank = 0; rank < static_cast<int>(ranks_.size()) && named < kMostNamed; ++rank) {
         const Rank &self = ranks_[rank];
         int index = static_cast<int>(self.complete.size());
-        for (const Lane &lane : self.lanes) {
-            if (lane.next_send < lane.sends.size()) {
-                index = std::min(index, lane.sends[lane.next_send]);
+        for (const ChannelState &channel_state : self.channels) {
+            if (channel_state.next_send < channel_state.sends.size()) {
+                index = std::min(index, channel_state.sends[channel_state.next_send]);
             }
-            if (lane.next_receive < lane.receives.size()) {
-                index = std::min(index, lane.receives[lane.next_receive]);
+            if (channel_state.next_receive < channel_state.receives.size()) {
+                index = std::min(index, channel_state.receives[channel_state.next_receive]);
             }
         }
         if (index < static_cast<int>(self.complete.size())) {

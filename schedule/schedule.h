@@ -56,7 +56,7 @@ struct Step {
     // receives has a slot at the same time, so they are at most as many as a channel has slots.
     // They cannot carry user-defined ops.
     bool together = false;
-    // Independent lane. Steps of one channel start in list order; channels wait for each other only
+    // Steps of one channel start in list order; channels wait for each other only
     // through `after`.
     std::uint8_t channel = 0;
 };

@@ -22,9 +22,9 @@ struct TreePlace {
 [[nodiscard]] TreeShape rooted_at(TreeShape tree, int vertex);
 
 // Reduces the children's sums and its own part, and passes the sum on.
-void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks);
+void add_steps_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks);
 
 // Gets the blocks and passes them on, to the first child first.
-void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks);
+void add_steps_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks);
 
 } // namespace hetcoll

@@ -30,10 +30,10 @@ Weights weigh(std::span<const TreeShape> trees)
     return {divisor, weight / divisor};
 }
 
-using Way = void (*)(ScheduleBuilder &, const TreePlace &, BlockRange);
+using AddSteps = void (*)(ScheduleBuilder &, const TreePlace &, BlockRange);
 
-Schedule build_one_way(Way add_way, int rank, int root, std::span<const int> ranks,
-                       std::span<const TreeShape> trees)
+Schedule build_one_direction(AddSteps add_steps, int rank, int root, std::span<const int> ranks,
+                             std::span<const TreeShape> trees)
 {
     const Weights weights = weigh(trees);
     const auto top = std::find(ranks.begin(), ranks.end(), root) - ranks.begin();
@@ -43,7 +43,7 @@ Schedule build_one_way(Way add_way, int rank, int root, std::span<const int> ran
     for (const TreeShape &tree : trees) {
         blocks = {.first = blocks.first + blocks.count, .count = tree.weight / weights.divisor};
         steps.set_channel(channel++);
-        add_way(steps, place_of(rank, ranks, rooted_at(tree, static_cast<int>(top))), blocks);
+        add_steps(steps, place_of(rank, ranks, rooted_at(tree, static_cast<int>(top))), blocks);
     }
     return std::move(steps).finish();
 }
@@ -92,7 +92,7 @@ TreeShape rooted_at(TreeShape tree, int vertex)
     return tree;
 }
 
-void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
+void add_steps_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
 {
     steps.recv_reduce_all(place.children, blocks);
     if (place.parent >= 0) {
@@ -100,7 +100,7 @@ void add_way_up(ScheduleBuilder &steps, const TreePlace &place, BlockRange block
     }
 }
 
-void add_way_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
+void add_steps_down(ScheduleBuilder &steps, const TreePlace &place, BlockRange blocks)
 {
     if (place.parent >= 0) {
         steps.recv(place.parent, blocks);
@@ -138,9 +138,9 @@ Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeS
                   .count = tree.weight / weights.divisor * tree_blocks};
         const TreePlace place = place_of(rank, ranks, tree);
         steps.set_channel(channel++);
-        add_way_up(steps, place, blocks);
+        add_steps_up(steps, place, blocks);
         steps.set_channel(channel++);
-        add_way_down(steps, place, blocks);
+        add_steps_down(steps, place, blocks);
     }
     return std::move(steps).finish();
 }
@@ -148,13 +148,13 @@ Schedule build_trees(int rank, std::span<const int> ranks, std::span<const TreeS
 Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,
                            std::span<const TreeShape> trees)
 {
-    return build_one_way(add_way_down, rank, root, ranks, trees);
+    return build_one_direction(add_steps_down, rank, root, ranks, trees);
 }
 
 Schedule build_trees_reduce(int rank, int root, std::span<const int> ranks,
                             std::span<const TreeShape> trees)
 {
-    return build_one_way(add_way_up, rank, root, ranks, trees);
+    return build_one_direction(add_steps_up, rank, root, ranks, trees);
 }
 
 } // namespace hetcoll

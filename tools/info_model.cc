@@ -72,8 +72,9 @@ std::string print_times(const std::vector<Algorithm> &columns, const PriceTable 
             text += format(" %*.1f", width(algorithm_name(column)), us);
         }
         if (cluster.nodes > 1) {
-            text += format(" %*.1f", kWidth,
-                           cluster_us(ClusterWay::kInNetwork, cluster, static_cast<double>(bytes)));
+            text += format(
+                " %*.1f", kWidth,
+                cluster_us(ClusterAlgorithm::kInNetwork, cluster, static_cast<double>(bytes)));
         }
         text += std::string("  ") + algorithm_name(winner(set, bytes, query, table)) + "\n";
     }

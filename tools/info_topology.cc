@@ -44,7 +44,7 @@ Result<Topology> probe_this_machine(bool measure)
         return topology;
     }
     // As hetcoll does when it plans for the ranks of a job.
-    if (Status status = add_unknown_ways(*topology); !status.ok()) {
+    if (Status status = add_unknown_links(*topology); !status.ok()) {
         return status;
     }
     if (measure) {

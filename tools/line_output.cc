@@ -21,14 +21,14 @@ LineOutput::LineOutput(int fd) : fd_(fd)
         return;
     }
     if (S_ISSOCK(file.st_mode)) {
-        way_ = Way::kSend;
+        method_ = Method::kSend;
     } else if (S_ISREG(file.st_mode)) {
-        way_ = Way::kWrite;
+        method_ = Method::kWrite;
     } else {
         const std::string path = "/proc/self/fd/" + std::to_string(fd);
         const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (own >= 0) {
-            way_ = Way::kWrite;
+            method_ = Method::kWrite;
             owned_ = true;
             fd_ = own;
         }
@@ -46,10 +46,10 @@ LineOutput::~LineOutput()
 bool LineOutput::put(std::string_view text)
 {
     pollfd asked{.fd = fd_, .events = POLLOUT, .revents = 0};
-    if (way_ == Way::kAsk && (poll(&asked, 1, 0) != 1 || (asked.revents & POLLOUT) == 0)) {
+    if (method_ == Method::kAsk && (poll(&asked, 1, 0) != 1 || (asked.revents & POLLOUT) == 0)) {
         return false;
     }
-    const ssize_t done = way_ == Way::kSend
+    const ssize_t done = method_ == Method::kSend
                              ? send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                              : ::write(fd_, text.data(), text.size());
     if (done < 0) {

@@ -25,7 +25,7 @@ public:
 private:
     [[nodiscard]] bool put(std::string_view text);
 
-    enum class Way : std::uint8_t { kWrite, kSend, kAsk } way_ = Way::kAsk;
+    enum class Method : std::uint8_t { kWrite, kSend, kAsk } method_ = Method::kAsk;
     int fd_;
     bool owned_ = false;
     std::string rest_; // of the last line

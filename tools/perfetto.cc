@@ -16,7 +16,7 @@ namespace {
 constexpr double kClockS = 1e-6; // the starts of calls are whole microseconds
 
 // The threads of one process: for each communicator as many as its calls overlap at most.
-class Lanes {
+class Threads {
 public:
     struct Place {
         int thread;
@@ -25,16 +25,17 @@ public:
     // Of a call; they come in the order of their starts.
     Place of(const TraceCall &call)
     {
-        std::vector<Lane> &lanes = comms_[call.comm];
-        for (Lane &lane : lanes) {
-            if (lane.end_s <= call.start_s + kClockS) {
-                const double start_s = std::max(lane.end_s, call.start_s);
-                lane.end_s = std::max(call.end_s(), start_s);
-                return {lane.thread, start_s};
+        std::vector<Thread> &threads = comms_[call.comm];
+        for (Thread &one : threads) {
+            if (one.end_s <= call.start_s + kClockS) {
+                const double start_s = std::max(one.end_s, call.start_s);
+                one.end_s = std::max(call.end_s(), start_s);
+                return {one.thread, start_s};
             }
         }
-        lanes.push_back({++count_, call.end_s()});
-        const std::string again = lanes.size() == 1 ? "" : format(", %zu at once", lanes.size());
+        threads.push_back({++count_, call.end_s()});
+        const std::string again =
+            threads.size() == 1 ? "" : format(", %zu at once", threads.size());
         names_.emplace_back(format("communicator %llu of %llu ranks",
                                    static_cast<unsigned long long>(call.comm),
                                    static_cast<unsigned long long>(call.ranks)) +
@@ -45,11 +46,11 @@ public:
     [[nodiscard]] const std::vector<std::string> &names() const noexcept { return names_; }
 
 private:
-    struct Lane {
+    struct Thread {
         int thread;
         double end_s;
     };
-    std::map<std::uint64_t, std::vector<Lane>> comms_;
+    std::map<std::uint64_t, std::vector<Thread>> comms_;
     std::vector<std::string> names_;
     int count_ = 0;
 };
@@ -118,11 +119,11 @@ Json details(const TraceCall &call)
 void add_process(const TraceProcess &process, std::uint64_t number,
                  const std::vector<std::optional<double>> &waits, Events &events)
 {
-    Lanes lanes;
+    Threads threads;
     events.name("process_name", number, 0, "rank " + std::to_string(process.rank));
     for (std::size_t c = 0; c < process.calls.size(); ++c) {
         const TraceCall &call = process.calls[c];
-        const auto [thread, start_s] = lanes.of(call);
+        const auto [thread, start_s] = threads.of(call);
         const double seconds = std::max(call.end_s() - start_s, 0.0);
         events.span(call.call + " " + print_bytes(call.bytes) + " " + call.algorithm, call.path,
                     number, thread, start_s, seconds, details(call));
@@ -132,8 +133,8 @@ void add_process(const TraceProcess &process, std::uint64_t number,
                         {});
         }
     }
-    for (std::size_t t = 0; t < lanes.names().size(); ++t) {
-        events.name("thread_name", number, static_cast<int>(t) + 1, lanes.names()[t]);
+    for (std::size_t t = 0; t < threads.names().size(); ++t) {
+        events.name("thread_name", number, static_cast<int>(t) + 1, threads.names()[t]);
     }
 }
 

@@ -50,7 +50,7 @@ Result<ThisMachine> look_at_machine()
     if (!topology.ok()) {
         return topology.take_status();
     }
-    if (Status status = add_unknown_ways(*topology); !status.ok()) {
+    if (Status status = add_unknown_links(*topology); !status.ok()) {
         return status;
     }
     machine.gpus = static_cast<int>(topology->gpus().size());

@@ -1,9 +1,9 @@
 #include "tools/tune_options.h"
 
 #include "measure/command_line.h"
+#include "measure/contenders.h"
 #include "measure/named_files.h"
 #include "measure/sizes.h"
-#include "measure/ways.h"
 #include "schedule/algorithm_rows.h"
 
 #include <algorithm>

@@ -128,7 +128,7 @@ private:
 };
 
 struct Bench {
-    const Contenders &ways;
+    const Contenders &contenders;
     const Gpu &gpu;
     const JobCounters &counters;
     const MpiNames &names;
@@ -151,24 +151,24 @@ double measure_size(const Bench &bench, std::size_t bytes, double seconds)
     options.seconds = seconds;
     options.warmup = 1;
     options.verify = bench.verify && bytes <= kCheckedBytes;
-    const std::vector<MeasuredWay> results =
-        measure_ways(bench.ways.all(), &bench.gpu, bench.counters, **vector, options);
+    const std::vector<MeasuredContender> results =
+        measure_contenders(bench.contenders.all(), &bench.gpu, bench.counters, **vector, options);
     double round = 0;
     for (std::size_t i = 0; i < results.size(); ++i) {
-        const MeasuredWay &result = results[i];
-        const Contender &way = bench.ways.all()[i];
+        const MeasuredContender &result = results[i];
+        const Contender &contender = bench.contenders.all()[i];
         round += result.served ? result.call.time.median_us / 1e6 : 0;
         if (!result.served || !bench.speaks) {
             continue;
         }
         if (result.call.verdict && !result.call.verdict->ok()) {
-            tell(kError, way.name + " gives wrong results at " + std::to_string(bytes) +
+            tell(kError, contender.name + " gives wrong results at " + std::to_string(bytes) +
                              " bytes: report this");
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
         const CallTimes &time = result.call.time;
-        tell(kSample, sample_line(bench.shape, way.algorithm, way.chunk_bytes, bytes, time.min_us,
-                                  time.median_us, time.p90_us));
+        tell(kSample, sample_line(bench.shape, contender.algorithm, contender.chunk_bytes, bytes,
+                                  time.min_us, time.median_us, time.p90_us));
     }
     return round;
 }
@@ -199,12 +199,13 @@ int measure_all(const WorkerOptions &options)
     }
     place.shape.ranks_per_gpu = most_on_a_gpu(**gpu, place);
     const Result<std::vector<std::size_t>> sizes = parse_sizes(options.sizes);
-    const Result<Contenders> ways = Contenders::create(MPI_COMM_WORLD, split(options.algorithms));
-    if (!sizes.ok() || !ways.ok()) {
-        return refuse((sizes.ok() ? ways.status() : sizes.status()).message(), rank == 0);
+    const Result<Contenders> contenders =
+        Contenders::create(MPI_COMM_WORLD, split(options.algorithms));
+    if (!sizes.ok() || !contenders.ok()) {
+        return refuse((sizes.ok() ? contenders.status() : sizes.status()).message(), rank == 0);
     }
     const MpiNames names;
-    const Bench bench{*ways, **gpu, counters, names, place.shape, rank == 0, options.verify};
+    const Bench bench{*contenders, **gpu, counters, names, place.shape, rank == 0, options.verify};
     Clockwork clockwork(options.seconds, sizes->size());
     for (std::size_t i = 0; i < sizes->size(); ++i) {
         const std::size_t bytes = (*sizes)[i];

@@ -14,32 +14,32 @@
 namespace hetcoll {
 namespace {
 
-// A link in one of its directions, of which a way outwards has one.
-using OneWay = std::pair<int, bool>;
-using Way = std::vector<OneWay>;
+// A link in one of its directions, of which a path outwards has one.
+using DirectedLink = std::pair<int, bool>;
+using Path = std::vector<DirectedLink>;
 
 // From each GPU to the network.
-std::vector<Way> ways_out(const Topology &node, std::span<const int> adapters)
+std::vector<Path> ways_out(const Topology &node, std::span<const int> adapters)
 {
     const std::vector<int> gpus = node.gpus();
-    std::vector<Way> ways;
+    std::vector<Path> paths;
     for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
-        Way &way = ways.emplace_back();
+        Path &path = paths.emplace_back();
         for (const Hop &hop : find_route(node, gpus[gpu], adapters[gpu]).links) {
-            way.emplace_back(hop.link, hop.forward);
+            path.emplace_back(hop.link, hop.forward);
         }
         for (int link = 0; link < static_cast<int>(node.links.size()); ++link) {
             const Link &known = node.links[static_cast<std::size_t>(link)];
             if (known.kind == LinkKind::kNetwork &&
                 (known.a == adapters[gpu] || known.b == adapters[gpu])) {
-                way.emplace_back(link, known.a == adapters[gpu]);
+                path.emplace_back(link, known.a == adapters[gpu]);
             }
         }
     }
-    return ways;
+    return paths;
 }
 
-double rate_of(const Topology &node, const OneWay &link)
+double rate_of(const Topology &node, const DirectedLink &link)
 {
     return node.links[static_cast<std::size_t>(link.first)].total_gbps();
 }
@@ -48,24 +48,25 @@ double rate_of(const Topology &node, const OneWay &link)
 
 std::vector<double> exits_of(const Topology &node, std::span<const int> adapters)
 {
-    const std::vector<Way> ways = ways_out(node, adapters);
+    const std::vector<Path> paths = ways_out(node, adapters);
     std::vector<std::size_t> order;
-    std::map<OneWay, double> left;
-    for (std::size_t gpu = 0; gpu < ways.size(); ++gpu) {
+    std::map<DirectedLink, double> left;
+    for (std::size_t gpu = 0; gpu < paths.size(); ++gpu) {
         order.push_back(gpu);
-        for (const OneWay &link : ways[gpu]) {
+        for (const DirectedLink &link : paths[gpu]) {
             left[link] = rate_of(node, link);
         }
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return ways[a].size() < ways[b].size(); });
-    std::vector<double> exits(ways.size());
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return paths[a].size() < paths[b].size();
+    });
+    std::vector<double> exits(paths.size());
     for (const std::size_t gpu : order) {
-        double gbps = ways[gpu].empty() ? 0 : std::numeric_limits<double>::max();
-        for (const OneWay &link : ways[gpu]) {
+        double gbps = paths[gpu].empty() ? 0 : std::numeric_limits<double>::max();
+        for (const DirectedLink &link : paths[gpu]) {
             gbps = std::min(gbps, left[link]);
         }
-        for (const OneWay &link : ways[gpu]) {
+        for (const DirectedLink &link : paths[gpu]) {
             left[link] -= gbps;
         }
         exits[gpu] = gbps;
@@ -104,10 +105,10 @@ std::vector<int> adapters_by_flow(const Topology &node)
 double shared_exit_gbps(const Topology &node, std::span<const int> adapters,
                         std::span<const double> shares)
 {
-    const std::vector<Way> ways = ways_out(node, adapters);
-    std::map<OneWay, double> carried;
-    for (std::size_t gpu = 0; gpu < ways.size(); ++gpu) {
-        for (const OneWay &link : ways[gpu]) {
+    const std::vector<Path> paths = ways_out(node, adapters);
+    std::map<DirectedLink, double> carried;
+    for (std::size_t gpu = 0; gpu < paths.size(); ++gpu) {
+        for (const DirectedLink &link : paths[gpu]) {
             carried[link] += shares[gpu];
         }
     }

@@ -63,7 +63,7 @@ private:
 
     // Sets toward_[gpu] to the next GPU on the way to `from`, for all GPUs up to `to`. False if
     // there is no way.
-    bool find_way(const TreeBundle &forest, int from, int to)
+    bool find_path(const TreeBundle &forest, int from, int to)
     {
         std::uint64_t seen = std::uint64_t{1} << from;
         todo_.assign(1, from);
@@ -96,7 +96,7 @@ private:
                 if (joins(forests_[f], link.a, link.b)) {
                     continue; // it would only take its own place
                 }
-                if (!find_way(forests_[f], link.a, link.b)) {
+                if (!find_path(forests_[f], link.a, link.b)) {
                     last_ = queue_[head];
                     last_forest_ = f;
                     return true;
@@ -164,7 +164,7 @@ private:
     std::vector<int> link_at_;    // by two GPUs
     std::vector<Reached> reached_;
     std::vector<int> queue_, todo_;
-    std::vector<int> toward_; // by GPU, see find_way()
+    std::vector<int> toward_; // by GPU, see find_path()
     int last_ = kNone, last_forest_ = kNone;
 };
 

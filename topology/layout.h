@@ -39,7 +39,7 @@ struct Riser {
 };
 
 // A link between two CPUs: from `end_y` to `y`, across, and back.
-struct SocketWay {
+struct SocketLink {
     int link;
     double from_x, to_x, end_y, y; // from_x < to_x
 };
@@ -52,7 +52,7 @@ struct Layout {
     std::vector<Track> tracks;
     std::vector<SwitchBar> bars;
     std::vector<Riser> risers;
-    std::vector<SocketWay> sockets;
+    std::vector<SocketLink> sockets;
 };
 
 [[nodiscard]] Layout lay_out(const Topology &topology);

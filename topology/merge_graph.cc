@@ -58,7 +58,7 @@ public:
             }
             add_ancestors(static_cast<int>(g), *gpus_[g].record);
         }
-        add_unknown_ways();
+        add_unknown_links();
         add_gpus();
         add_switches();
         add_pcie();
@@ -100,7 +100,7 @@ private:
             if (below.gpu == kNoGpu && below.id == id) {
                 continue; // nothing hangs on itself
             }
-            add_way(below, id, gbps != 0 ? gbps : kUnknownPcieGbps);
+            add_uplink(below, id, gbps != 0 ? gbps : kUnknownPcieGbps);
             below = {kNoGpu, id};
             if (id.first) {
                 return;
@@ -110,18 +110,18 @@ private:
     }
 
     // What leads to no CPU is taken to hang on the first one.
-    void add_unknown_ways()
+    void add_unknown_links()
     {
-        const auto first_cpu = ways_.lower_bound({true, 0});
-        const VertexId cpu = first_cpu == ways_.end() ? VertexId{true, 0} : first_cpu->first;
+        const auto first_cpu = uplinks_.lower_bound({true, 0});
+        const VertexId cpu = first_cpu == uplinks_.end() ? VertexId{true, 0} : first_cpu->first;
         for (const Below &below : no_cpu_) {
-            add_way(below, cpu, kUnknownPcieGbps);
+            add_uplink(below, cpu, kUnknownPcieGbps);
         }
     }
 
-    void add_way(const Below &below, const VertexId &above, double gbps)
+    void add_uplink(const Below &below, const VertexId &above, double gbps)
     {
-        double &known = ways_[above][below];
+        double &known = uplinks_[above][below];
         known = std::max(known, gbps);
     }
 
@@ -189,7 +189,7 @@ private:
     {
         std::vector<int> cpus;
         std::map<VertexId, int> index;
-        for (const auto &[id, ways] : ways_) {
+        for (const auto &[id, links] : uplinks_) {
             const bool is_cpu = id.first;
             const std::size_t number = is_cpu ? cpus.size() : index.size();
             index[id] = vertex({.kind = is_cpu ? VertexKind::kCpu : VertexKind::kPcieSwitch,
@@ -198,8 +198,8 @@ private:
                 cpus.push_back(index[id]);
             }
         }
-        for (const auto &[id, ways] : ways_) {
-            for (const auto &[below, gbps] : ways) {
+        for (const auto &[id, links] : uplinks_) {
+            for (const auto &[below, gbps] : links) {
                 link(below.gpu != kNoGpu ? below.gpu : index[below.id], index[id], LinkKind::kPcie,
                      {1, gbps});
             }
@@ -215,7 +215,7 @@ private:
     std::span<const RecordedGpu> gpus_;
     std::map<std::pair<int, int>, Bundle> between_;
     std::map<int, Bundle> switched_;
-    std::map<VertexId, std::map<Below, double>> ways_; // GB/s from a vertex to the one above it
+    std::map<VertexId, std::map<Below, double>> uplinks_; // GB/s from a vertex to the one above it
     std::vector<Below> no_cpu_;
     double socket_gbps_ = 0;
     Topology topology_;

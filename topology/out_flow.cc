@@ -10,7 +10,7 @@ namespace {
 constexpr double kUnlimited = 1e6; // GB/s
 constexpr double kNothing = 1e-6;  // what subtracting has left of a full link
 
-// Shortest augmenting ways (Edmonds and Karp 1972) on the vertices of the topology, a source in
+// Shortest augmenting paths (Edmonds and Karp 1972) on the vertices of the topology, a source in
 // front of the GPUs and a sink behind the adapters.
 class Flow {
 public:
@@ -34,26 +34,26 @@ public:
         }
     }
 
-    // Takes the way of some of the flow out of it; its rate, 0 if none of it is left.
-    [[nodiscard]] double take_way(std::vector<std::size_t> &way)
+    // Takes the path of some of the flow out of it; its rate, 0 if none of it is left.
+    [[nodiscard]] double take_path(std::vector<std::size_t> &path)
     {
-        way = {source()};
-        while (way.back() != sink()) {
-            const std::size_t to = next_of_flow(way.back());
+        path = {source()};
+        while (path.back() != sink()) {
+            const std::size_t to = next_of_flow(path.back());
             if (to == count_) {
                 return 0;
             }
-            const auto seen = std::find(way.begin(), way.end(), to);
-            if (seen == way.end()) {
-                way.push_back(to);
+            const auto seen = std::find(path.begin(), path.end(), to);
+            if (seen == path.end()) {
+                path.push_back(to);
                 continue;
             }
-            std::vector<std::size_t> circle(seen, way.end()); // which carries nothing out
+            std::vector<std::size_t> circle(seen, path.end()); // which carries nothing out
             circle.push_back(to);
             take_out(circle);
-            way = {source()};
+            path = {source()};
         }
-        return take_out(way);
+        return take_out(path);
     }
 
 private:
@@ -74,15 +74,15 @@ private:
         return to;
     }
 
-    double take_out(const std::vector<std::size_t> &way)
+    double take_out(const std::vector<std::size_t> &path)
     {
         double gbps = kUnlimited;
-        for (std::size_t i = 0; i + 1 < way.size(); ++i) {
-            gbps = std::min(gbps, flow(way[i], way[i + 1]));
+        for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+            gbps = std::min(gbps, flow(path[i], path[i + 1]));
         }
-        for (std::size_t i = 0; i + 1 < way.size(); ++i) {
-            left(way[i], way[i + 1]) += gbps;
-            left(way[i + 1], way[i]) -= gbps;
+        for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+            left(path[i], path[i + 1]) += gbps;
+            left(path[i + 1], path[i]) -= gbps;
         }
         return gbps;
     }
@@ -115,7 +115,7 @@ private:
         }
     }
 
-    // False: no way is left.
+    // False: no path is left.
     bool widen()
     {
         std::vector<std::size_t> before(count_, count_);
@@ -159,9 +159,9 @@ OutFlow out_flow(const Topology &node, std::span<const int> gpus)
     }
     const std::vector<int> vertices = node.gpus();
     Flow flow(node, gpus);
-    std::vector<std::size_t> way;
-    for (double gbps = flow.take_way(way); gbps > 0; gbps = flow.take_way(way)) {
-        const int vertex = static_cast<int>(way[1]), nic = static_cast<int>(way[way.size() - 2]);
+    std::vector<std::size_t> path;
+    for (double gbps = flow.take_path(path); gbps > 0; gbps = flow.take_path(path)) {
+        const int vertex = static_cast<int>(path[1]), nic = static_cast<int>(path[path.size() - 2]);
         const auto is_it = [&](int gpu) {
             return vertices[static_cast<std::size_t>(gpu)] == vertex;
         };

@@ -236,16 +236,16 @@ void draw_tree(const Topology &topology, const Layout &layout, Svg &svg)
 
 void draw_sockets(const Topology &topology, const Layout &layout, Svg &svg)
 {
-    for (const SocketWay &way : layout.sockets) {
-        svg.line({{way.from_x, way.end_y},
-                  {way.from_x, way.y},
-                  {way.to_x, way.y},
-                  {way.to_x, way.end_y}},
-                 kSocketColor, stroke(topology.links[way.link].count) + 0.8);
+    for (const SocketLink &socket : layout.sockets) {
+        svg.line({{socket.from_x, socket.end_y},
+                  {socket.from_x, socket.y},
+                  {socket.to_x, socket.y},
+                  {socket.to_x, socket.end_y}},
+                 kSocketColor, stroke(topology.links[socket.link].count) + 0.8);
     }
-    for (const SocketWay &way : layout.sockets) {
-        const Link &link = topology.links[way.link];
-        svg.label((way.from_x + way.to_x) / 2, way.y, print_links(link.count, link.gbps),
+    for (const SocketLink &socket : layout.sockets) {
+        const Link &link = topology.links[socket.link];
+        svg.label((socket.from_x + socket.to_x) / 2, socket.y, print_links(link.count, link.gbps),
                   kSocketColor);
     }
 }

@@ -14,7 +14,7 @@ namespace hetcoll {
 namespace {
 
 constexpr double kTicks = 1e9; // for a GB, at 1 GB/s
-constexpr std::int64_t kNoWay = std::numeric_limits<std::int64_t>::max() / 1024;
+constexpr std::int64_t kNoPath = std::numeric_limits<std::int64_t>::max() / 1024;
 
 // A transfer keeps every link of its way for as long as its slowest one takes.
 struct Transfer {
@@ -30,7 +30,7 @@ struct Transfer {
 Transfer transfer_by(const Route &route, bool backwards)
 {
     if (route.kind == RouteKind::kNone) {
-        return {.links = {}, .ticks = kNoWay};
+        return {.links = {}, .ticks = kNoPath};
     }
     Transfer transfer{.links = {}, .ticks = std::llround(kTicks / route.gbps)};
     for (const Hop &hop : route.links) {
@@ -200,7 +200,7 @@ private:
     int count_;
     std::vector<Transfer> between_;  // from and to
     std::vector<Transfer> out_, in_; // of the node, by place
-    std::int64_t least_ = kNoWay;
+    std::int64_t least_ = kNoPath;
     std::vector<std::int64_t> loads_; // by directed link
     Order order_, best_;
     Cost best_cost_;
@@ -209,7 +209,7 @@ private:
 RingOrder described(std::span<const int> gpus, const Order &order, const Cost &cost)
 {
     RingOrder made{.gpus = {},
-                   .gbps = cost.fullest > 0 && cost.fullest < kNoWay
+                   .gbps = cost.fullest > 0 && cost.fullest < kNoPath
                                ? kTicks / static_cast<double>(cost.fullest)
                                : 0};
     for (const int place : order) {

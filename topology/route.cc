@@ -270,7 +270,7 @@ double slowest_gbps(const Topology &topology, std::span<const int> gpus)
     return gpus.size() > 1 ? slowest : 0;
 }
 
-Status add_unknown_ways(Topology &topology)
+Status add_unknown_links(Topology &topology)
 {
     for (const int gpu : topology.gpus()) {
         if (find_host_route(topology, gpu).kind != RouteKind::kNone) {

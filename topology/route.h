@@ -61,6 +61,6 @@ struct Route {
 inline constexpr double kUnknownPcieGbps = 12;
 
 // Hangs every GPU that has no way to host memory on the first CPU, which it adds if there is none.
-[[nodiscard]] Status add_unknown_ways(Topology &topology);
+[[nodiscard]] Status add_unknown_links(Topology &topology);
 
 } // namespace hetcoll

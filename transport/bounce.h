@@ -1,9 +1,9 @@
 // Carries chunks between one rank's buffers and those of others. To and from other nodes a chunk
 // passes through a slot: memory that Open MPI can send from and receive into. A peer's memory that
-// is mapped here is read directly, in a lane. Nothing here waits; the executor polls.
+// is mapped here is read directly, in a channel. Nothing here waits; the executor polls.
 //
 // Per direction and channel the slots are used in turn, and the operations of one direction
-// complete in the order in which they were started. So do those of a lane that are of one step.
+// complete in the order in which they were started. So do those of a channel that are of one step.
 #pragma once
 
 #include "base/element.h"
@@ -53,8 +53,8 @@ public:
     virtual void leave() noexcept {}
 
     // Before an operation: cuts the memory of each direction into `slots`, at most kMaxBounceSlots,
-    // and makes room for `lanes`. Allocates only if there were never as many before.
-    virtual Status divide(int slots, int lanes) = 0;
+    // and makes room for `channels`. Allocates only if there were never as many before.
+    virtual Status divide(int slots, int channels) = 0;
     // Most bytes of one chunk.
     [[nodiscard]] virtual std::size_t slot_bytes() const noexcept = 0;
 
@@ -72,9 +72,9 @@ public:
     virtual Status start_fold(int slot, const Pull &fold) = 0;
     [[nodiscard]] virtual Result<bool> apply_done(int slot) = 0;
 
-    // Slots of a lane are used in turn, below kLaneSlots.
-    virtual Status start_pull(int lane, int slot, const Pull &pull) = 0;
-    [[nodiscard]] virtual Result<bool> pull_done(int lane, int slot) = 0;
+    // Slots of a channel are used in turn, below kWindowSlots.
+    virtual Status start_pull(int channel, int slot, const Pull &pull) = 0;
+    [[nodiscard]] virtual Result<bool> pull_done(int channel, int slot) = 0;
 };
 
 } // namespace hetcoll

@@ -90,12 +90,12 @@ void DeviceBounce::finish() noexcept
     }
 }
 
-Status DeviceBounce::divide(int slots, int lanes)
+Status DeviceBounce::divide(int slots, int channels)
 {
     slot_bytes_ = slot_bytes_of(slots_bytes_, slots);
-    const auto wanted = static_cast<std::size_t>(lanes);
-    streams_per_lane_ = wanted == 0 ? 1 : std::max<std::size_t>(kLaneSlots / wanted, 1);
-    if (static_cast<std::size_t>(slots) <= read_done_.size() && wanted <= lanes_.size()) {
+    const auto wanted = static_cast<std::size_t>(channels);
+    streams_per_channel_ = wanted == 0 ? 1 : std::max<std::size_t>(kWindowSlots / wanted, 1);
+    if (static_cast<std::size_t>(slots) <= read_done_.size() && wanted <= pulls_.size()) {
         return {};
     }
     Status status = enter();
@@ -104,7 +104,7 @@ Status DeviceBounce::divide(int slots, int lanes)
             status = make_events(*events, slots);
         }
     }
-    return status.ok() ? make_lanes(wanted) : std::move(status);
+    return status.ok() ? make_channels(wanted) : std::move(status);
 }
 
 Status DeviceBounce::reserve()
@@ -117,7 +117,7 @@ Status DeviceBounce::reserve()
         }
     }
     if (status.ok()) {
-        status = make_lanes(kReservedLanes);
+        status = make_channels(kReservedChannels);
     }
     if (status.ok()) {
         status = make_arrived();
@@ -126,12 +126,13 @@ Status DeviceBounce::reserve()
     return status;
 }
 
-Status DeviceBounce::make_lanes(std::size_t lanes)
+Status DeviceBounce::make_channels(std::size_t channels)
 {
     constexpr std::size_t kShared = 4;
-    const std::size_t streams = lanes == 0             ? 0
-                                : shares_pull_streams_ ? kShared
-                                                       : std::max<std::size_t>(lanes, kLaneSlots);
+    const std::size_t streams = channels == 0 ? 0
+                                : shares_pull_streams_
+                                    ? kShared
+                                    : std::max<std::size_t>(channels, kWindowSlots);
     while (pull_streams_.size() < streams) {
         auto stream = device_->make_stream(order_);
         if (!stream.ok()) {
@@ -139,12 +140,12 @@ Status DeviceBounce::make_lanes(std::size_t lanes)
         }
         pull_streams_.push_back(std::move(*stream));
     }
-    while (lanes_.size() < lanes) {
+    while (pulls_.size() < channels) {
         std::vector<EventHandle> events;
-        if (Status status = make_events(events, kLaneSlots); !status.ok()) {
+        if (Status status = make_events(events, kWindowSlots); !status.ok()) {
             return status;
         }
-        std::move(events.begin(), events.end(), lanes_.emplace_back().begin());
+        std::move(events.begin(), events.end(), pulls_.emplace_back().begin());
     }
     return {};
 }
@@ -380,15 +381,15 @@ Status DeviceBounce::start_fold(int slot, const Pull &fold)
 
 Result<bool> DeviceBounce::apply_done(int slot) { return is_done(apply_done_[slot]); }
 
-Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
+Status DeviceBounce::start_pull(int channel, int slot, const Pull &pull)
 {
     const ReduceInputs &in = pull.inputs;
     Status status = enter();
     if (!status.ok()) {
         return status;
     }
-    const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_lane_;
-    const std::size_t number = static_cast<std::size_t>(lane) * streams_per_lane_ + turn;
+    const std::size_t turn = static_cast<std::size_t>(pull.step) % streams_per_channel_;
+    const std::size_t number = static_cast<std::size_t>(channel) * streams_per_channel_ + turn;
     CUstream stream = pull_streams_[number % pull_streams_.size()].get();
     if (in.count == 1) {
         status = device_->copy_async(pull.dst, in.input[0], pull.count * element_bytes(pull.kind),
@@ -403,9 +404,12 @@ Status DeviceBounce::start_pull(int lane, int slot, const Pull &pull)
     if (!status.ok()) {
         return status;
     }
-    return device_->record(lanes_[lane][slot], stream);
+    return device_->record(pulls_[channel][slot], stream);
 }
 
-Result<bool> DeviceBounce::pull_done(int lane, int slot) { return is_done(lanes_[lane][slot]); }
+Result<bool> DeviceBounce::pull_done(int channel, int slot)
+{
+    return is_done(pulls_[channel][slot]);
+}
 
 } // namespace hetcoll

@@ -44,9 +44,9 @@ public:
         return reinterpret_cast<std::byte *>(flag_) + kTrialBytes;
     }
 
-    // Makes all streams and events that any call may need, so that divide() makes none: lanes share
-    // few streams, because those that wait may share the GPU's queues with others.
-    static constexpr int kReservedLanes = 32;
+    // Makes all streams and events that any call may need, so that divide() makes none: channels
+    // share few streams, because those that wait may share the GPU's queues with others.
+    static constexpr int kReservedChannels = 32;
     Status reserve();
     [[nodiscard]] bool has_all() const noexcept { return has_all_; }
 
@@ -80,7 +80,7 @@ public:
     [[nodiscard]] bool out_of_range() const noexcept { return read_flag(out_of_range_) != 0; }
     [[nodiscard]] Result<bool> kernel_done();
 
-    Status divide(int slots, int lanes) override;
+    Status divide(int slots, int channels) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
     Status start_read(int slot, const void *from, std::size_t bytes) override;
     [[nodiscard]] Result<bool> read_done(int slot) override;
@@ -90,11 +90,12 @@ public:
     Status start_apply(int slot, const Apply &apply) override;
     Status start_fold(int slot, const Pull &fold) override;
     [[nodiscard]] Result<bool> apply_done(int slot) override;
-    Status start_pull(int lane, int slot, const Pull &pull) override;
-    [[nodiscard]] Result<bool> pull_done(int lane, int slot) override;
+    Status start_pull(int channel, int slot, const Pull &pull) override;
+    [[nodiscard]] Result<bool> pull_done(int channel, int slot) override;
 
 private:
-    using Lane = std::array<EventHandle, kLaneSlots>; // that tell which of its pulls are done
+    using PullEvents =
+        std::array<EventHandle, kWindowSlots>; // that tell which of its pulls are done
 
     DeviceBounce(std::shared_ptr<Device> device, std::size_t slot_bytes, Slots slots,
                  StreamOrder order)
@@ -107,7 +108,7 @@ private:
     Status make_arrived();
     [[nodiscard]] Result<Signal> next_signal();
     Status make_events(std::vector<EventHandle> &events, int count) const;
-    Status make_lanes(std::size_t lanes);
+    Status make_channels(std::size_t channels);
 
     std::shared_ptr<Device> device_;       // first: outlives what was made in it
     std::size_t slots_bytes_, slot_bytes_; // of a direction, and of one slot
@@ -126,13 +127,14 @@ private:
     StreamHandle out_, in_;
     std::vector<EventHandle> read_done_, apply_done_; // by slot
     EventHandle copy_done_;
-    std::vector<Lane> lanes_;
-    // Of pulls, each for one lane. Where there are fewer lanes, the steps of one lane take turns:
-    // several steps use different links at once, while one step's chunks come one after the other.
+    std::vector<PullEvents> pulls_;
+    // Of pulls, each for one channel. Where there are fewer channels, the steps of one channel take
+    // turns: several steps use different links at once, while one step's chunks come one after the
+    // other.
     std::vector<StreamHandle> pull_streams_;
     bool shares_pull_streams_ = false; // they are fewer than that
     bool has_all_ = false;             // reserve() has made it
-    std::size_t streams_per_lane_ = 1;
+    std::size_t streams_per_channel_ = 1;
     std::array<const void *, kMaxBounceSlots> source_{};
     std::optional<ContextScope> scope_;
 };

@@ -232,14 +232,14 @@ Result<Allocation> query_allocation(const Driver &driver, const void *memory)
 }
 
 struct Exporter::Impl {
-    Impl(const Driver &to, std::shared_ptr<FdChannel> through, const Log &log_to, int limit)
-        : driver(to), channel(std::move(through)), log(log_to),
+    Impl(const Driver &to, std::shared_ptr<FdSocket> through, const Log &log_to, int limit)
+        : driver(to), socket(std::move(through)), log(log_to),
           by_id(static_cast<std::size_t>(std::max(limit, 1)))
     {
     }
 
     const Driver &driver;
-    std::shared_ptr<FdChannel> channel;
+    std::shared_ptr<FdSocket> socket;
     Log log;
     mutable std::mutex mutex; // of the rest
     Cache by_id;              // legacy handles, and what cannot be shared
@@ -495,7 +495,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     for (const std::uint64_t bytes : entry.piece_bytes) {
         shared.bytes += bytes;
     }
-    shared.fds = {.socket = channel->name(), .token = shared.buffer_id};
+    shared.fds = {.socket = socket->name(), .token = shared.buffer_id};
     set_uuid(shared, allocation.device);
     ++counters.vmm_exports;
     drop_freed(vmm, [](const Entry &) { return true; });
@@ -548,7 +548,7 @@ SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr
     if (allocation.legacy_ipc) {
         return export_legacy(allocation);
     }
-    if (channel == nullptr) {
+    if (socket == nullptr) {
         ++counters.refusals;
         return not_shared(allocation, NotShared::kNoSocket);
     }
@@ -557,23 +557,23 @@ SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr
 
 Exporter::Exporter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-std::unique_ptr<Exporter> Exporter::create(const Driver &driver, std::shared_ptr<FdChannel> channel,
+std::unique_ptr<Exporter> Exporter::create(const Driver &driver, std::shared_ptr<FdSocket> socket,
                                            const Log &log, int limit)
 {
     std::unique_ptr<Exporter> exporter(
-        new Exporter(std::make_unique<Impl>(driver, std::move(channel), log, limit)));
+        new Exporter(std::make_unique<Impl>(driver, std::move(socket), log, limit)));
     exporter->impl_->freed = &exporter->freed_;
     exporter->impl_->calls_to_look = &exporter->calls_to_look_;
-    if (exporter->impl_->channel != nullptr) {
-        exporter->impl_->channel->set_source(exporter.get());
+    if (exporter->impl_->socket != nullptr) {
+        exporter->impl_->socket->set_source(exporter.get());
     }
     return exporter;
 }
 
 Exporter::~Exporter()
 {
-    if (impl_->channel != nullptr) {
-        impl_->channel->set_source(nullptr);
+    if (impl_->socket != nullptr) {
+        impl_->socket->set_source(nullptr);
     }
     close_all();
 }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "device/driver.h"
-#include "transport/fd_channel.h"
+#include "transport/fd_socket.h"
 #include "transport/node_identity.h"
 
 #include <algorithm>
@@ -90,10 +90,9 @@ struct ExporterCounters {
 // memory is mapped at its address; it gets an id of our own.
 class Exporter final : public FdSource {
 public:
-    // `driver` outlives it. `channel` may be null: VMM memory is kNone then.
-    static std::unique_ptr<Exporter> create(const Driver &driver,
-                                            std::shared_ptr<FdChannel> channel, const Log &log,
-                                            int limit = 256);
+    // `driver` outlives it. `socket` may be null: VMM memory is kNone then.
+    static std::unique_ptr<Exporter> create(const Driver &driver, std::shared_ptr<FdSocket> socket,
+                                            const Log &log, int limit = 256);
     ~Exporter() override; // releases what keeps VMM memory alive
     Exporter(const Exporter &) = delete;
     Exporter &operator=(const Exporter &) = delete;

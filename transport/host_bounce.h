@@ -14,7 +14,7 @@ public:
     // An error if there is no memory for the landing slots.
     static Result<std::unique_ptr<HostBounce>> create(std::size_t slot_bytes);
 
-    Status divide(int slots, int lanes) override;
+    Status divide(int slots, int channels) override;
     [[nodiscard]] std::size_t slot_bytes() const noexcept override { return slot_bytes_; }
     Status start_read(int slot, const void *from, std::size_t bytes) override;
     [[nodiscard]] Result<bool> read_done(int) override { return true; }
@@ -24,7 +24,7 @@ public:
     Status start_apply(int slot, const Apply &apply) override;
     Status start_fold(int slot, const Pull &fold) override { return start_pull(0, slot, fold); }
     [[nodiscard]] Result<bool> apply_done(int) override { return true; }
-    Status start_pull(int lane, int slot, const Pull &pull) override;
+    Status start_pull(int channel, int slot, const Pull &pull) override;
     [[nodiscard]] Result<bool> pull_done(int, int) override { return true; }
 
 private:

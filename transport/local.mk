@@ -3,7 +3,7 @@ hetcoll_sources += \
 	transport/bounce.h \
 	transport/device_bounce.h transport/device_bounce.cc \
 	transport/exporter.h transport/exporter.cc \
-	transport/fd_channel.h transport/fd_channel.cc \
+	transport/fd_socket.h transport/fd_socket.cc \
 	transport/host_bounce.h transport/host_bounce.cc \
 	transport/known_reach.h transport/known_reach.cc \
 	transport/node_identity.h transport/node_identity.cc \

@@ -158,15 +158,15 @@ bool excludes(const PeerMapping &other, const PeerMapping &wanted)
 struct PeerMemory::Impl {
     using List = std::list<PeerMapping>;
 
-    Impl(const Driver &to, const ProcessIdentity &identity, std::shared_ptr<FdChannel> through,
+    Impl(const Driver &to, const ProcessIdentity &identity, std::shared_ptr<FdSocket> through,
          const PeerLimits &most, const Log &log_to)
-        : driver(to), self(identity), channel(std::move(through)), log(log_to), limits(most)
+        : driver(to), self(identity), socket(std::move(through)), log(log_to), limits(most)
     {
     }
 
     const Driver &driver;
     const ProcessIdentity self;
-    const std::shared_ptr<FdChannel> channel;
+    const std::shared_ptr<FdSocket> socket;
     const Log log;
     mutable std::mutex mutex; // of the rest
     PeerLimits limits;
@@ -409,13 +409,13 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
     }
     FdBundle fds;
     if (buffer.kind == SharedKind::kVmm) {
-        if (channel == nullptr) {
+        if (socket == nullptr) {
             return error(Errc::kUnsupported,
                          "process %d shares VMM memory, but this one has no socket to receive file "
                          "descriptors on",
                          key.owner.pid);
         }
-        auto taken = channel->take(buffer.fds);
+        auto taken = socket->take(buffer.fds);
         if (!taken.ok()) {
             return taken.take_status();
         }
@@ -469,11 +469,11 @@ Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buf
 PeerMemory::PeerMemory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 std::unique_ptr<PeerMemory> PeerMemory::create(const Driver &driver, const ProcessIdentity &self,
-                                               std::shared_ptr<FdChannel> channel,
+                                               std::shared_ptr<FdSocket> socket,
                                                const PeerLimits &limits, const Log &log)
 {
     return std::unique_ptr<PeerMemory>(
-        new PeerMemory(std::make_unique<Impl>(driver, self, std::move(channel), limits, log)));
+        new PeerMemory(std::make_unique<Impl>(driver, self, std::move(socket), limits, log)));
 }
 
 PeerMemory::~PeerMemory() { close_all(); }

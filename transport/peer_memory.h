@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "transport/exporter.h"
-#include "transport/fd_channel.h"
+#include "transport/fd_socket.h"
 #include "transport/node_identity.h"
 
 #include <cstddef>
@@ -54,9 +54,9 @@ struct PeerCounters {
 // One a process; thread safe. Leases end before it does.
 class PeerMemory {
 public:
-    // `driver` outlives it. `channel` may be null: VMM memory of peers is an error then.
+    // `driver` outlives it. `socket` may be null: VMM memory of peers is an error then.
     static std::unique_ptr<PeerMemory> create(const Driver &driver, const ProcessIdentity &self,
-                                              std::shared_ptr<FdChannel> channel,
+                                              std::shared_ptr<FdSocket> socket,
                                               const PeerLimits &limits, const Log &log);
     ~PeerMemory(); // close_all()
     PeerMemory(const PeerMemory &) = delete;
@@ -66,7 +66,7 @@ public:
     // need not be current; at least `bytes` from there on are the buffer's, or that is an error:
     // what `buffer` says comes from its owner. In the process that owns the buffer it is the buffer
     // itself. A null pointer means not yet, call again: the owner still has to pass file
-    // descriptors (it must step() its channel), or a call of another thread that is about to end is
+    // descriptors (it must step() its socket), or a call of another thread that is about to end is
     // in the way, or a queued call is pending that an opening might wait for. An error names what
     // failed and the way out; the memory can then not be shared.
     [[nodiscard]] Result<void *> map(const ProcessIdentity &owner, const SharedBuffer &buffer,

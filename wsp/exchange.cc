@@ -149,7 +149,7 @@ WaveExchange::~WaveExchange()
         MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
         MPI_Comm_free_keyval(&keyval_);
     }
-    if (has_types_ && !anything_under_way()) {
+    if (has_types_ && !is_exchanging()) {
         hetcoll_types_free(&types_);
     }
 }
@@ -262,7 +262,7 @@ Status WaveExchange::gather(const void *mine, void *all, int bytes)
                       "MPI_Allgather");
 }
 
-bool WaveExchange::anything_under_way()
+bool WaveExchange::is_exchanging()
 {
     const std::lock_guard lock(mutex_);
     return std::any_of(slots_.begin(), slots_.end(),

@@ -79,7 +79,7 @@ public:
 
     [[nodiscard]] int rank() const noexcept { return rank_; }
     [[nodiscard]] int ranks() const noexcept { return ranks_; }
-    [[nodiscard]] bool anything_under_way();
+    [[nodiscard]] bool is_exchanging();
 
 private:
     WaveExchange() = default;

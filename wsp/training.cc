@@ -67,7 +67,7 @@ Training::Training(const hetcoll_wsp_options &options, std::unique_ptr<WaveExcha
 // The memory of a sum under way is MPI's until the sum is complete, so it is leaked on purpose.
 Training::~Training()
 {
-    if (exchange_->anything_under_way()) {
+    if (exchange_->is_exchanging()) {
         static_cast<void>(vectors_.release());
     }
 }

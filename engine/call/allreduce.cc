@@ -1,5 +1,5 @@
 // One MPI_Allreduce from agreement to close, in the order in which it happens.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 namespace {

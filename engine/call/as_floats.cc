@@ -5,7 +5,7 @@
 // way. Each rank converts its own numbers, on its GPU or, if that cannot, on the host; as the copy
 // of a result can fail, the ranks meet once more at the end.
 #include "engine/call/loan.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,13 +1,13 @@
 // What the queued calls of a communicator need and may not make: the control page page-locked,
 // streams and events, and memory for their vectors that the ranks of a node map.
 #include "engine/call/prepared.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "plan/facts.h"
 
 namespace hetcoll {
 namespace {
 
-static_assert(DeviceBounce::kReservedLanes == HETCOLL_TAGS, "a channel takes a tag and a lane");
+static_assert(DeviceBounce::kReservedChannels == HETCOLL_TAGS, "a channel takes a tag");
 
 void make_all(Call &call)
 {

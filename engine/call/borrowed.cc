@@ -1,5 +1,5 @@
 // What a call borrows from its process, and gives back.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 namespace {

@@ -1,5 +1,5 @@
-// What a rank knows of one call, and what every way to serve it does: copies, meetings, ends. The
-// ways are coroutines (engine/call/ways.h), each with a state of its own.
+// What a rank knows of one call, and what every protocol that serves it does: copies, meetings,
+// ends. The protocols are coroutines (engine/call/protocols.h), each with a state of its own.
 #pragma once
 
 #include "base/padding.h"
@@ -144,8 +144,8 @@ struct Call {
         return all_met();
     }
 
-    // The result of a way that has done all it can: success, or this rank's own failure, unless
-    // another meeting follows in which all hear of that.
+    // The result of a protocol that has done all it can: success, or this rank's own failure,
+    // unless another meeting follows in which all hear of that.
     [[nodiscard]] int result();
     [[nodiscard]] int fail();
     // Some rank has said in a meeting that it failed: so all ranks do.

@@ -1,9 +1,9 @@
-// Which way a call goes, and by which schedule. The same on every rank.
-#include "engine/call/ways.h"
+// Which protocol serves a call, and by which schedule. The same on every rank.
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 
-Task<int> way_of(Call &call, const hetcoll_call &given)
+Task<int> protocol_of(Call &call, const hetcoll_call &given)
 {
     if (call.prepared != nullptr) {
         return prepared(call);

@@ -2,7 +2,7 @@
 // the same agreement, mapping and executor. Only where all ranks have device memory: else all
 // decline, and where some rank has device memory they meet once more, when it has been copied.
 #include "engine/call/loan.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 namespace {

@@ -1,5 +1,5 @@
 // Small vectors in device memory that the processor reads and writes itself.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include "device/host_view.h"
 
@@ -132,7 +132,7 @@ Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
 
 // The receive buffer, of which nobody needs what it holds: a pattern that the GPU writes, which
 // comes after the application's work, and then another one that the processor writes.
-Task<Trial> try_both_ways(Call &call, const HostView &view)
+Task<Trial> try_reading_and_writing(Call &call, const HostView &view)
 {
     void *const vector = call.args->recv;
     std::byte *const trial = call.device->trial();
@@ -258,7 +258,7 @@ Task<> make_views(Call &call)
             is_new ? views.make(buffers.recv, address(call.args->recv), call.bytes) : call.cpu.recv;
         Trial trial = Trial::kUnknown;
         if (view != nullptr) {
-            trial = co_await try_both_ways(call, *view);
+            trial = co_await try_reading_and_writing(call, *view);
         }
         if (trial == Trial::kWrong) {
             views.give_up("a pattern in a receive buffer");

@@ -4,7 +4,7 @@
 // its own numbers; whether one of them is out of range all learn in the first meeting. Converting
 // back can fail too, so the ranks meet once more after that.
 #include "base/spare_memory.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include <algorithm>
 #include <memory>

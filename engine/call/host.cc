@@ -1,7 +1,7 @@
 // Calls that need no schedule: those of one rank, and those up to the small limit, which one
 // meeting sums on the host. A copy in and a copy out cost less than a kernel launch for every
 // round.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include <cstring>
 

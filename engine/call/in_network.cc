@@ -3,7 +3,7 @@
 // vector, from that piece on, takes another algorithm.
 #include "base/lost.h"
 #include "engine/call/loan.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "plan/facts.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "engine/call/late_ranks.h"
 
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "schedule/weighted.h"
 
 namespace hetcoll {

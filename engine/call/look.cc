@@ -1,5 +1,5 @@
 // What a rank knows of a call by itself: where its buffers are, and whether it can reduce it.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/call/operation.h"
 
 #include "base/lost.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "engine/process/memory_reserve.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ Operation::Operation(Communicator &comm, const hetcoll_call &call, Start start, 
 
 Operation::~Operation()
 {
-    drop_way();
+    drop_protocol();
     call_.classified.reset();
     call_.give_back(result_);
 }
@@ -53,8 +53,8 @@ void Operation::begin()
         start_refusal();
         return;
     }
-    way_ = way_of(call_, given_);
-    way_.start();
+    protocol_ = protocol_of(call_, given_);
+    protocol_.start();
 }
 
 // As far as it can go now.
@@ -76,7 +76,7 @@ bool Operation::run()
         return true;
     }
     if (is_over) {
-        finish(way_.result());
+        finish(protocol_.result());
     }
     return is_over;
 }
@@ -120,7 +120,7 @@ bool Operation::step()
         if (!may_refuse()) {
             throw;
         }
-        way_ = {};
+        protocol_ = {};
         start_refusal();
         return false;
     }
@@ -200,9 +200,9 @@ void Operation::fail_without_memory() noexcept
     finish(HETCOLL_ERROR_NO_MEMORY);
 }
 
-void Operation::drop_way() noexcept
+void Operation::drop_protocol() noexcept
 {
-    way_ = {}; // with all that it has borrowed
+    protocol_ = {}; // with all that it has borrowed
     refusal_.reset();
     call_.frames.use({});
     call_.frame_memory.reset();
@@ -210,7 +210,7 @@ void Operation::drop_way() noexcept
 
 void Operation::finish(int result) noexcept
 {
-    drop_way();
+    drop_protocol();
     if (call_.mapped) {
         call_.comm.membership().touches_no_peers(); // however it has ended
     }

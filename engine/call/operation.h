@@ -60,7 +60,7 @@ private:
     {
         refusal_.emplace(call_.comm, HETCOLL_HAS_NO_MEMORY, given_.tag);
     }
-    void drop_way() noexcept;
+    void drop_protocol() noexcept;
     void refuse(int code) noexcept;
     [[nodiscard]] const char *place() const noexcept;
     void start_leaving(int code) noexcept;
@@ -72,8 +72,8 @@ private:
     const hetcoll_call &given_;
     Gate *const gate_;
     Call call_;
-    Task<int> way_;                  // after call_, where its frames are
-    std::optional<Refusal> refusal_; // in place of way_
+    Task<int> protocol_;             // after call_, where its frames are
+    std::optional<Refusal> refusal_; // in place of protocol_
     bool begun_ = false;
     std::uint32_t meetings_before_ = 0;
     int leaves_ = 0; // with that code, because ranks may never come

@@ -1,6 +1,6 @@
 // Where a call is, in words.
 #include "engine/call/operation.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 

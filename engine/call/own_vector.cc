@@ -4,7 +4,7 @@
 // alone. All others reduce in memory of ours: whole packs of sixteen bytes, by messages, by kernels
 // and by peers.
 #include "engine/call/loan.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/call/prepared.h"
 
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "plan/facts.h"
 
 #include <algorithm>

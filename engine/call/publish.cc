@@ -1,5 +1,5 @@
 // Whose memory is read: buffers are announced to peers, and theirs are mapped.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include "plan/facts.h"
 

@@ -1,5 +1,5 @@
 // Whose memory can be read: the ranks find out, and what changes that later.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // What a call waits for before it says anything to other ranks.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 namespace hetcoll {
 

@@ -1,7 +1,7 @@
 // Schedules, and kernels that read and write the memory of all ranks of a node; then the closing
 // agreement.
 #include "base/lost.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 
 #include <array>
 #include <span>

@@ -1,7 +1,7 @@
 // What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
 // previous module reduces it.
 #include "engine/call/loan.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "engine/process/stage.h"
 #include "plan/facts.h"
 

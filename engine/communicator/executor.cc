@@ -60,8 +60,8 @@ Progress Executor::step()
 // The first step whose time has come: of the receives, then of the sends.
 Executor::Awaited Executor::awaited() const noexcept
 {
-    const auto moves_here = [](const Lane &lane) {
-        return !lane.empty() && lane.chunk[lane.head % kLaneSlots].moving;
+    const auto moves_here = [](const Window &window) {
+        return !window.empty() && window.chunk[window.head % kWindowSlots].moving;
     };
     for (const Channel &channel : channels_) {
         if (!channel.pulls.empty() || moves_here(channel.sends) || moves_here(channel.receives)) {
@@ -89,45 +89,45 @@ std::uint64_t Executor::moves() const noexcept
 {
     std::uint64_t moves = 0;
     for (const Channel &channel : channels_) {
-        for (const Lane *lane : {&channel.sends, &channel.receives, &channel.pulls}) {
-            moves += std::uint64_t{lane->head} + lane->next_message + lane->tail;
+        for (const Window *window : {&channel.sends, &channel.receives, &channel.pulls}) {
+            moves += std::uint64_t{window->head} + window->next_message + window->tail;
         }
     }
     return moves;
 }
 
 // Moves the cursor to the next chunk of its kind. False if there is none.
-bool Executor::find_next(int channel, Lane &lane, Kind kind) const noexcept
+bool Executor::find_next(int channel, Window &window, Kind kind) const noexcept
 {
     const int steps = static_cast<int>(schedule_->steps.size());
-    while (lane.step < steps) {
-        const Step &step = schedule_->steps[lane.step];
-        const Extent &extent = extents_[lane.step];
+    while (window.step < steps) {
+        const Step &step = schedule_->steps[window.step];
+        const Extent &extent = extents_[window.step];
         const bool sends = step.kind == StepKind::kSend;
         const bool mapped = extent.route == Route::kMapped;
         const bool mine = step.channel == channel &&
                           (kind == Kind::kSends      ? sends && !mapped
                            : kind == Kind::kReceives ? !sends && !mapped
                                                      : !sends && mapped && extent.steps > 0);
-        if (mine && lane.offset < extent.bytes) {
+        if (mine && window.offset < extent.bytes) {
             return true;
         }
-        ++lane.step;
-        lane.offset = 0;
+        ++window.step;
+        window.offset = 0;
     }
     return false;
 }
 
 // Requires find_next().
-Executor::Chunk Executor::next_chunk(const Lane &lane, std::size_t most) const noexcept
+Executor::Chunk Executor::next_chunk(const Window &window, std::size_t most) const noexcept
 {
-    const std::size_t left = extents_[lane.step].bytes - lane.offset;
-    return {lane.step, lane.offset, std::min(left, most), true, nullptr};
+    const std::size_t left = extents_[window.step].bytes - window.offset;
+    return {window.step, window.offset, std::min(left, most), true, nullptr};
 }
 
-void Executor::move_on(Lane &lane, const Chunk &chunk) const noexcept
+void Executor::move_on(Window &window, const Chunk &chunk) const noexcept
 {
-    move_past_chunk(lane.step, lane.offset, chunk.bytes, extents_[lane.step].bytes, steps(),
+    move_past_chunk(window.step, window.offset, chunk.bytes, extents_[window.step].bytes, steps(),
                     [this](int index) -> const Step & { return schedule_->steps[index]; });
 }
 
@@ -158,22 +158,22 @@ bool Executor::has_slots(int channel, Kind kind) noexcept
     if (before < 0) {
         return true;
     }
-    Lane &lane = kind == Kind::kSends ? channels_[before].sends : channels_[before].receives;
-    return lane.empty() && !find_next(before, lane, kind);
+    Window &window = kind == Kind::kSends ? channels_[before].sends : channels_[before].receives;
+    return window.empty() && !find_next(before, window, kind);
 }
 
 void Executor::start_sends(int channel)
 {
-    Lane &lane = channels_[channel].sends;
-    while (lane.tail - lane.head < static_cast<unsigned>(slots_) &&
-           find_next(channel, lane, Kind::kSends) && has_slots(channel, Kind::kSends)) {
-        const Chunk chunk = next_chunk(lane, most_bytes_.message);
+    Window &window = channels_[channel].sends;
+    while (window.tail - window.head < static_cast<unsigned>(slots_) &&
+           find_next(channel, window, Kind::kSends) && has_slots(channel, Kind::kSends)) {
+        const Chunk chunk = next_chunk(window, most_bytes_.message);
         if (!is_ready(chunk)) {
             return;
         }
-        const unsigned number = lane.tail++;
-        lane.chunk[number % kLaneSlots] = chunk;
-        move_on(lane, chunk);
+        const unsigned number = window.tail++;
+        window.chunk[number % kWindowSlots] = chunk;
+        move_on(window, chunk);
         if (!failed_) {
             note(bounce(channel).start_read(slot_of(channel, number),
                                             local(chunk.step, chunk.offset), chunk.bytes));
@@ -184,13 +184,13 @@ void Executor::start_sends(int channel)
 // Hands chunks that have been read out to the carrier, in order.
 void Executor::post_messages(int channel)
 {
-    Lane &lane = channels_[channel].sends;
+    Window &window = channels_[channel].sends;
     Bounce &through = bounce(channel);
     const hetcoll_p2p &by = p2p(channel);
     std::size_t &sent = channels_[channel].by == second_ ? moved_.by_adapter : moved_.sent;
-    for (; lane.next_message != lane.tail && code_ == 0; ++lane.next_message) {
-        const int slot = slot_of(channel, lane.next_message);
-        Chunk &chunk = lane.chunk[lane.next_message % kLaneSlots];
+    for (; window.next_message != window.tail && code_ == 0; ++window.next_message) {
+        const int slot = slot_of(channel, window.next_message);
+        Chunk &chunk = window.chunk[window.next_message % kWindowSlots];
         if (!completed(failed_ ? true : through.read_done(slot))) {
             return;
         }
@@ -208,9 +208,9 @@ void Executor::post_messages(int channel)
 
 void Executor::finish_sends(int channel)
 {
-    Lane &lane = channels_[channel].sends;
-    while (lane.head != lane.next_message && code_ == 0) {
-        Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
+    Window &window = channels_[channel].sends;
+    while (window.head != window.next_message && code_ == 0) {
+        Chunk &chunk = window.chunk[window.head % kWindowSlots];
         const int state = p2p(channel).test(p2p(channel).context, &chunk.request);
         if (state == 0) {
             return;
@@ -219,44 +219,44 @@ void Executor::finish_sends(int channel)
         if (!bounce(channel).reads_out()) {
             extents_[chunk.step].done += chunk.bytes;
         }
-        ++lane.head;
+        ++window.head;
     }
 }
 
 void Executor::start_receives(int channel)
 {
-    Lane &lane = channels_[channel].receives;
+    Window &window = channels_[channel].receives;
     const hetcoll_p2p &by = p2p(channel);
-    while (lane.tail - lane.head < static_cast<unsigned>(slots_) && code_ == 0 &&
-           find_next(channel, lane, Kind::kReceives) && has_slots(channel, Kind::kReceives)) {
-        Chunk chunk = next_chunk(lane, most_bytes_.message);
+    while (window.tail - window.head < static_cast<unsigned>(slots_) && code_ == 0 &&
+           find_next(channel, window, Kind::kReceives) && has_slots(channel, Kind::kReceives)) {
+        Chunk chunk = next_chunk(window, most_bytes_.message);
         chunk.moving = false;
-        code_ =
-            by.irecv(by.context, bounce(channel).landing(slot_of(channel, lane.tail)), chunk.bytes,
-                     schedule_->steps[chunk.step].peer, tag_ - channel, &chunk.request);
+        code_ = by.irecv(by.context, bounce(channel).landing(slot_of(channel, window.tail)),
+                         chunk.bytes, schedule_->steps[chunk.step].peer, tag_ - channel,
+                         &chunk.request);
         if (code_ != 0) {
             return;
         }
-        lane.chunk[lane.tail % kLaneSlots] = chunk;
-        move_on(lane, chunk);
-        ++lane.tail;
+        window.chunk[window.tail % kWindowSlots] = chunk;
+        move_on(window, chunk);
+        ++window.tail;
     }
 }
 
 // Applies what has arrived, in order, and frees the slots of what has been applied.
 void Executor::apply_received(int channel)
 {
-    Lane &lane = channels_[channel].receives;
-    for (unsigned i = lane.head; i != lane.tail && code_ == 0;) {
-        Chunk &chunk = lane.chunk[i % kLaneSlots];
+    Window &window = channels_[channel].receives;
+    for (unsigned i = window.head; i != window.tail && code_ == 0;) {
+        Chunk &chunk = window.chunk[i % kWindowSlots];
         if (chunk.moving) {
             ++i;
             continue;
         }
         const auto count = static_cast<unsigned>(extents_[chunk.step].steps);
-        bool all_arrived = lane.tail - i >= count;
+        bool all_arrived = window.tail - i >= count;
         for (unsigned other = i; all_arrived && other != i + count; ++other) {
-            all_arrived = has_arrived(channel, lane.chunk[other % kLaneSlots]);
+            all_arrived = has_arrived(channel, window.chunk[other % kWindowSlots]);
         }
         if (!all_arrived || !is_ready(chunk)) {
             break;
@@ -264,15 +264,15 @@ void Executor::apply_received(int channel)
         fold(channel, i, count);
         i += count;
     }
-    while (!lane.empty()) {
-        const Chunk &chunk = lane.chunk[lane.head % kLaneSlots];
+    while (!window.empty()) {
+        const Chunk &chunk = window.chunk[window.head % kWindowSlots];
         if (!chunk.moving || !completed(failed_ ? true
                                                 : bounce(channel).apply_done(
                                                       slot_of(channel, chunk.applied_with)))) {
             return;
         }
         extents_[chunk.step].done += chunk.bytes;
-        ++lane.head;
+        ++window.head;
     }
 }
 
@@ -293,16 +293,16 @@ bool Executor::has_arrived(int channel, Chunk &chunk)
 bool Executor::works_on_device(int channel)
 {
     Channel &c = channels_[channel];
-    for (Lane &lane = c.sends; lane.next_message != lane.tail; ++lane.next_message) {
+    for (Window &window = c.sends; window.next_message != window.tail; ++window.next_message) {
         if (!failed_ &&
-            !completed(bounce(channel).read_done(slot_of(channel, lane.next_message)))) {
+            !completed(bounce(channel).read_done(slot_of(channel, window.next_message)))) {
             return true;
         }
     }
-    for (Lane &lane = c.receives; !lane.empty(); ++lane.head) {
-        if (lane.chunk[lane.head % kLaneSlots].moving && !failed_ &&
+    for (Window &window = c.receives; !window.empty(); ++window.head) {
+        if (window.chunk[window.head % kWindowSlots].moving && !failed_ &&
             !completed(bounce(channel).apply_done(
-                slot_of(channel, lane.chunk[lane.head % kLaneSlots].applied_with)))) {
+                slot_of(channel, window.chunk[window.head % kWindowSlots].applied_with)))) {
             return true;
         }
     }
@@ -357,15 +357,15 @@ bool Executor::can_pull(const Chunk &chunk) const noexcept
 
 void Executor::start_pulls(int channel)
 {
-    Lane &lane = channels_[channel].pulls;
-    while (lane.tail - lane.head < kLaneSlots && find_next(channel, lane, Kind::kPulls)) {
-        const Chunk chunk = next_chunk(lane, most_bytes_.pull);
+    Window &window = channels_[channel].pulls;
+    while (window.tail - window.head < kWindowSlots && find_next(channel, window, Kind::kPulls)) {
+        const Chunk chunk = next_chunk(window, most_bytes_.pull);
         if (!can_pull(chunk)) {
             return;
         }
-        const unsigned slot = lane.tail++ % kLaneSlots;
-        lane.chunk[slot] = chunk;
-        lane.offset += chunk.bytes;
+        const unsigned slot = window.tail++ % kWindowSlots;
+        window.chunk[slot] = chunk;
+        window.offset += chunk.bytes;
         moved_.pulled += chunk.bytes * static_cast<std::size_t>(extents_[chunk.step].steps);
         if (!failed_) {
             note(messages_.bounce->start_pull(channel, static_cast<int>(slot), make_pull(chunk)));
@@ -375,10 +375,10 @@ void Executor::start_pulls(int channel)
 
 void Executor::finish_pulls(int channel)
 {
-    Lane &lane = channels_[channel].pulls;
-    while (!lane.empty()) {
-        const unsigned slot = lane.head % kLaneSlots;
-        const Chunk &chunk = lane.chunk[slot];
+    Window &window = channels_[channel].pulls;
+    while (!window.empty()) {
+        const unsigned slot = window.head % kWindowSlots;
+        const Chunk &chunk = window.chunk[slot];
         if (!completed(failed_ ? true
                                : messages_.bounce->pull_done(channel, static_cast<int>(slot)))) {
             return;
@@ -388,7 +388,7 @@ void Executor::finish_pulls(int channel)
             mapped_.progress[mapped_.steps[i].word].store(extents_[i].done,
                                                           std::memory_order_release);
         }
-        ++lane.head;
+        ++window.head;
     }
 }
 

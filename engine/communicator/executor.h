@@ -140,12 +140,12 @@ private:
         std::size_t offset, bytes; // within the step
         bool moving;               // read out or applied on the device, else in a message
         void *request;
-        unsigned applied_with = 0; // the number in the lane whose slot tells when it is applied
+        unsigned applied_with = 0; // the number in the window whose slot tells when it is applied
     };
     // The chunks of one channel in flight in one direction, a ring of slots, and the next chunk to
     // start.
-    struct Lane {
-        std::array<Chunk, kLaneSlots> chunk;
+    struct Window {
+        std::array<Chunk, kWindowSlots> chunk;
         unsigned head = 0, tail = 0; // slots in use: [head, tail)
         unsigned next_message = 0;   // send: first slot not yet handed to the carrier
         int step = 0;                // cursor over the steps
@@ -154,7 +154,7 @@ private:
         [[nodiscard]] bool empty() const noexcept { return head == tail; }
     };
     struct Channel {
-        Lane sends, receives, pulls;
+        Window sends, receives, pulls;
         const Carrier *by = nullptr;
         int first_slot = -1; // of its messages; -1: it has none
         int before = -1;     // the channel whose messages must have ended first: they had the slots
@@ -174,9 +174,9 @@ private:
     void deal_out_slots();
     void join_messages();
     [[nodiscard]] bool has_slots(int channel, Kind kind) noexcept;
-    [[nodiscard]] bool find_next(int channel, Lane &lane, Kind kind) const noexcept;
-    [[nodiscard]] Chunk next_chunk(const Lane &lane, std::size_t most) const noexcept;
-    void move_on(Lane &lane, const Chunk &chunk) const noexcept;
+    [[nodiscard]] bool find_next(int channel, Window &window, Kind kind) const noexcept;
+    [[nodiscard]] Chunk next_chunk(const Window &window, std::size_t most) const noexcept;
+    void move_on(Window &window, const Chunk &chunk) const noexcept;
     [[nodiscard]] std::size_t ready_bytes(int step) const noexcept;
     [[nodiscard]] bool is_ready(const Chunk &chunk) const noexcept
     {

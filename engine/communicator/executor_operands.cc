@@ -31,12 +31,12 @@ private:
 
 } // namespace
 
-// Applies so many chunks of the lane, of the same elements if they are several.
+// Applies so many chunks of the window, of the same elements if they are several.
 void Executor::fold(int channel, unsigned first, unsigned count)
 {
-    Lane &lane = channels_[channel].receives;
+    Window &window = channels_[channel].receives;
     const unsigned last = first + count - 1;
-    const Chunk &chunk = lane.chunk[first % kLaneSlots];
+    const Chunk &chunk = window.chunk[first % kWindowSlots];
     Pull together{.op = vectors_.op,
                   .kind = vectors_.kind,
                   .dst = vectors_.recv + extents_[chunk.step].first + chunk.offset,
@@ -54,8 +54,8 @@ void Executor::fold(int channel, unsigned first, unsigned count)
         const auto step = static_cast<std::size_t>(chunk.step) + (i - first);
         inputs.insert(in_order || i == first ? schedule_->steps[step].peer : INT_MAX,
                       bounce(channel).landing(slot_of(channel, i)));
-        lane.chunk[i % kLaneSlots].moving = true;
-        lane.chunk[i % kLaneSlots].applied_with = last;
+        window.chunk[i % kWindowSlots].moving = true;
+        window.chunk[i % kWindowSlots].applied_with = last;
     }
     if (!failed_ && count == 1) {
         apply(bounce(channel), slot_of(channel, first), chunk);

@@ -191,8 +191,8 @@ void MappedCall::serve() const noexcept
 {
     const bool passes_fds =
         shared_input_.kind == SharedKind::kVmm || shared_output_.kind == SharedKind::kVmm;
-    if (FdChannel *channel = passes_fds ? process_.sharing().channel.get() : nullptr) {
-        channel->step();
+    if (FdSocket *socket = passes_fds ? process_.sharing().socket.get() : nullptr) {
+        socket->step();
     }
 }
 

@@ -123,8 +123,8 @@ Progress PeerSearch::step()
 Progress PeerSearch::step_part()
 {
     if (!exchanges()) {
-        if (FdChannel *channel = process_.sharing().channel.get()) {
-            channel->step(); // peers may be waiting for an answer
+        if (FdSocket *socket = process_.sharing().socket.get()) {
+            socket->step(); // peers may be waiting for an answer
         }
     }
     if (found_.adapters != nullptr) {

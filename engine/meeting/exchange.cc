@@ -41,10 +41,10 @@ void Exchange::start(const hetcoll_p2p &p2p, int tag, std::byte *mine, std::byte
     part_ = Part::kFold;
     if (p2p_.rank % 2 == 0) {
         group_rank_ = -1;
-        post(Way::kSend, p2p_.rank + 1);
+        post(Direction::kSend, p2p_.rank + 1);
     } else {
         group_rank_ = p2p_.rank / 2;
-        post(Way::kReceive, p2p_.rank - 1);
+        post(Direction::kReceive, p2p_.rank - 1);
         combines_ = true;
     }
 }
@@ -70,7 +70,7 @@ Progress Exchange::step() noexcept
         } else if (part_ == Part::kFold && group_rank_ < 0) {
             part_ = Part::kUnfold;
             combines_ = false;
-            post(Way::kReceive, p2p_.rank + 1);
+            post(Direction::kReceive, p2p_.rank + 1);
         } else {
             part_ = Part::kRounds;
             enter_next();
@@ -89,20 +89,20 @@ void Exchange::enter_next() noexcept
     if (mask_ < power_) {
         const int peer = group_rank_ ^ mask_;
         mask_ *= 2;
-        post(Way::kBoth, peer < rest_ ? 2 * peer + 1 : peer + rest_);
+        post(Direction::kBoth, peer < rest_ ? 2 * peer + 1 : peer + rest_);
         combines_ = true;
     } else if (p2p_.rank < 2 * rest_) {
         part_ = Part::kUnfold;
-        post(Way::kSend, p2p_.rank - 1);
+        post(Direction::kSend, p2p_.rank - 1);
     } else {
         part_ = Part::kDone;
     }
 }
 
-void Exchange::post(Way way, int peer) noexcept
+void Exchange::post(Direction direction, int peer) noexcept
 {
     peer_ = peer;
-    if (way != Way::kSend) {
+    if (direction != Direction::kSend) {
         // Before the rounds a folded rank has nothing to combine: the result may overwrite its
         // part.
         std::byte *to = part_ == Part::kUnfold ? mine_ : theirs_;
@@ -111,7 +111,7 @@ void Exchange::post(Way way, int peer) noexcept
                            : p2p_.irecv(p2p_.context, to, payload_bytes_ + kFlagBytes, peer, tag_,
                                         &receive_);
     }
-    if (way != Way::kReceive && code_ == 0) {
+    if (direction != Direction::kReceive && code_ == 0) {
         write_flags();
         code_ = p2p_.isend(p2p_.context, compares() ? mine_ - kHeaderBytes : mine_,
                            payload_bytes_ + (compares() ? kHeaderBytes : kFlagBytes), peer, tag_,

@@ -79,8 +79,8 @@ private:
     enum class Part : std::uint8_t { kFold, kRounds, kUnfold, kDone };
 
     void enter_next() noexcept;
-    enum class Way : std::uint8_t { kSend, kReceive, kBoth };
-    void post(Way way, int peer) noexcept;
+    enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
+    void post(Direction direction, int peer) noexcept;
     void combine() noexcept;
     [[nodiscard]] bool compares() const noexcept { return compare_.most_bytes != 0; }
     void write_flags() noexcept;

@@ -168,7 +168,7 @@ bool CpuViews::has_room(Views &gone) noexcept
 }
 
 // None switches the views off: not on this machine.
-HostView::Ways CpuViews::ways(const Driver &driver, int ordinal)
+HostView::Methods CpuViews::methods(const Driver &driver, int ordinal)
 {
     if (!tried_gdr_) {
         tried_gdr_ = true;
@@ -180,22 +180,22 @@ HostView::Ways CpuViews::ways(const Driver &driver, int ordinal)
                          opened.status().message().c_str());
         }
     }
-    const HostView::Ways found{.gdr = gdr_.get(),
-                               .dma_buf = HostView::maps_dma_bufs(driver, ordinal)};
+    const HostView::Methods found{.gdr = gdr_.get(),
+                                  .dma_buf = HostView::maps_dma_bufs(driver, ordinal)};
     if (found.gdr == nullptr && !found.dma_buf) {
         on_.store(false, std::memory_order_relaxed);
     }
     return found;
 }
 
-bool CpuViews::has_way(int ordinal)
+bool CpuViews::can_view(int ordinal)
 {
     const Driver *const driver = library_.get();
     if (driver == nullptr || !is_on()) {
         return false;
     }
     const std::lock_guard lock(mutex_);
-    (void)ways(*driver, ordinal);
+    (void)methods(*driver, ordinal);
     return is_on();
 }
 
@@ -204,14 +204,14 @@ std::shared_ptr<const HostView> CpuViews::make(const PointerInfo &info, std::uin
 {
     const Driver *const driver = library_.get();
     Views gone; // before the lock
-    HostView::Ways by;
+    HostView::Methods by;
     {
         const std::lock_guard lock(mutex_);
         Entry *const entry = entry_of(info.buffer_id, first, bytes);
         if (driver == nullptr || entry == nullptr || entry->view != nullptr) {
             return nullptr;
         }
-        by = ways(*driver, info.device);
+        by = methods(*driver, info.device);
         if (!is_on()) {
             return nullptr;
         }

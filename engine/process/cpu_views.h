@@ -38,7 +38,7 @@ public:
     [[nodiscard]] bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
     // Whether buffers of a device may get views: there is a way to map its memory. May open
     // GDRCopy.
-    [[nodiscard]] bool has_way(int ordinal);
+    [[nodiscard]] bool can_view(int ordinal);
     // Of a view, or of all.
     [[nodiscard]] CpuLimits limits(bool coherent) const noexcept;
     [[nodiscard]] CpuLimits largest_limits() const noexcept;
@@ -73,7 +73,7 @@ public:
     {
         return held_bytes_.load(std::memory_order_relaxed);
     }
-    // One was tried and shows what the GPU has, both ways.
+    // One was tried and shows what the GPU has, both methods.
     [[nodiscard]] bool has_proof() const noexcept
     {
         return proven_.load(std::memory_order_relaxed);
@@ -113,7 +113,7 @@ private:
     [[nodiscard]] bool has_room(Views &gone) noexcept;
     [[nodiscard]] std::shared_ptr<const HostView> look_at_one() noexcept;
     [[nodiscard]] std::span<Entry> entries() noexcept { return {entries_.data(), known_}; }
-    [[nodiscard]] HostView::Ways ways(const Driver &driver, int ordinal);
+    [[nodiscard]] HostView::Methods methods(const Driver &driver, int ordinal);
 
     const hetcoll_settings &settings_;
     const Log &log_;

@@ -30,10 +30,10 @@ std::unique_ptr<PinnedPipe> PinnedPipe::create(Process &process,
     return pipe;
 }
 
-Status PinnedPipe::start(std::vector<Piece> pieces, Way way)
+Status PinnedPipe::start(std::vector<Piece> pieces, Direction direction)
 {
     pieces_ = std::move(pieces);
-    way_ = way;
+    direction_ = direction;
     head_ = tail_ = piece_ = offset_ = 0;
     return fill();
 }
@@ -67,7 +67,7 @@ void PinnedPipe::copy_by_processor(const Piece &piece, std::byte *slot) const no
     for (std::size_t row = 0; row < piece.rows; ++row) {
         std::byte *const host = piece.host + row * piece.stride;
         std::byte *const packed = slot + row * piece.bytes;
-        if (way_ == Way::kToHost) {
+        if (direction_ == Direction::kToHost) {
             std::memcpy(host, packed, piece.bytes);
         } else {
             std::memcpy(packed, host, piece.bytes);
@@ -84,7 +84,7 @@ Status PinnedPipe::fill()
         Slot &slot = slots_[tail_ % kSlots];
         std::byte *middle = pinned(tail_);
         slot.piece = next();
-        const bool to_host = way_ == Way::kToHost;
+        const bool to_host = direction_ == Direction::kToHost;
         if (!to_host) {
             copy_by_processor(slot.piece, middle);
         }
@@ -113,7 +113,7 @@ Result<bool> PinnedPipe::step()
         if (!copied.ok() || !*copied) {
             return copied;
         }
-        if (way_ == Way::kToHost) {
+        if (direction_ == Direction::kToHost) {
             copy_by_processor(slot.piece, pinned(head_));
         }
         ++head_;

@@ -19,7 +19,7 @@ public:
         std::byte *host, *device;
         std::size_t bytes, rows = 1, stride = 0;
     };
-    enum class Way : std::uint8_t { kToHost, kToDevice };
+    enum class Direction : std::uint8_t { kToHost, kToDevice };
 
     // Null if there is no pinned memory, or nothing to copy with. The device's context is current.
     [[nodiscard]] static std::unique_ptr<PinnedPipe> create(Process &process,
@@ -29,7 +29,7 @@ public:
     PinnedPipe &operator=(const PinnedPipe &) = delete;
 
     // One run at a time. The device's context is current in all three.
-    Status start(std::vector<Piece> pieces, Way way);
+    Status start(std::vector<Piece> pieces, Direction direction);
     // Copies as far as it can go now; true when everything is where it belongs.
     [[nodiscard]] Result<bool> step();
     // After this nothing touches the memory any more, whatever has failed.
@@ -63,7 +63,7 @@ private:
     std::unique_ptr<StagingMemory> memory_;
     std::array<Slot, kSlots> slots_;
     std::size_t head_ = 0, tail_ = 0; // slots that the GPU works on: [head, tail)
-    Way way_ = Way::kToHost;
+    Direction direction_ = Direction::kToHost;
     std::vector<Piece> pieces_;
     std::size_t piece_ = 0, offset_ = 0; // of what no slot has got yet: bytes, or whole rows
 };

@@ -213,7 +213,7 @@ Result<RankRecord> Process::probe(const PointerInfo &pointer)
                                        .pid = identity_.process.pid,
                                        .net_devices = net_devices_});
     if (record.ok()) {
-        record->by_cpu = cpu_views_.has_way(pointer.device) ? 1 : 0;
+        record->by_cpu = cpu_views_.can_view(pointer.device) ? 1 : 0;
     }
     return record;
 }

@@ -17,7 +17,7 @@ namespace hetcoll {
 
 // What it takes to share memory with the other processes of the node.
 struct Sharing {
-    std::shared_ptr<FdChannel> channel; // null: no file descriptors can be passed
+    std::shared_ptr<FdSocket> socket; // null: no file descriptors can be passed
     std::unique_ptr<Exporter> exporter;
     std::unique_ptr<PeerMemory> memory;
     KnownReach reach; // its offers are of memory of this process

@@ -231,26 +231,26 @@ void Stage::start_read()
             has_input_ = has_input_ && (synchronized.ok() || buffer.read.empty());
             note(std::move(synchronized));
         }
-        copy(buffer, PinnedPipe::Way::kToHost);
+        copy(buffer, PinnedPipe::Direction::kToHost);
     }
 }
 
 void Stage::start_write()
 {
     for (Buffer &buffer : buffers_) {
-        copy(buffer, PinnedPipe::Way::kToDevice);
+        copy(buffer, PinnedPipe::Direction::kToDevice);
     }
 }
 
-void Stage::copy(Buffer &buffer, PinnedPipe::Way way)
+void Stage::copy(Buffer &buffer, PinnedPipe::Direction direction)
 {
-    if (buffer.runs(way).empty()) {
+    if (buffer.runs(direction).empty()) {
         return;
     }
-    buffer.started = way;
+    buffer.started = direction;
     const Status &unknown = buffer.unknown;
     Status started = buffer.device != nullptr
-                         ? start_copies(buffer, way)
+                         ? start_copies(buffer, direction)
                          : error(unknown.code(), "%s", unknown.message().c_str());
     buffer.copying = started.ok();
     if (!started.ok()) {
@@ -270,11 +270,11 @@ void Stage::copy_otherwise(Buffer &buffer, Status why)
     if (copy_plainly(buffer, buffer.started).ok()) {
         return;
     }
-    has_input_ = has_input_ && buffer.started != PinnedPipe::Way::kToHost;
+    has_input_ = has_input_ && buffer.started != PinnedPipe::Direction::kToHost;
     note(std::move(why));
 }
 
-Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
+Status Stage::start_copies(Buffer &buffer, PinnedPipe::Direction direction)
 {
     const Device &device = *buffer.device;
     const ContextScope scope(device.driver(), device.context());
@@ -288,7 +288,7 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
             buffer.pipe = PinnedPipe::create(process_, buffer.device);
         }
         if (buffer.pipe != nullptr) {
-            return start_pipe(buffer, way);
+            return start_pipe(buffer, direction);
         }
     }
     if (memory.stream.get() == nullptr) {
@@ -305,8 +305,8 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
         }
         memory.done = std::move(*done);
     }
-    for (const Run &run : buffer.runs(way)) {
-        Status copied = copy_run(buffer, way, run);
+    for (const Run &run : buffer.runs(direction)) {
+        Status copied = copy_run(buffer, direction, run);
         if (!copied.ok()) {
             return copied;
         }
@@ -315,34 +315,35 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Way way)
     return device.record(memory.done, memory.stream.get());
 }
 
-Status Stage::copy_run(const Buffer &buffer, PinnedPipe::Way way, const Run &run) const
+Status Stage::copy_run(const Buffer &buffer, PinnedPipe::Direction direction, const Run &run) const
 {
     std::byte *to = buffer.host + run.offset, *from = buffer.data + run.offset;
-    if (way == PinnedPipe::Way::kToDevice) {
+    if (direction == PinnedPipe::Direction::kToDevice) {
         std::swap(to, from);
     }
     return buffer.device->copy_rows_async(to, from, {run.bytes, run.count, run.stride, run.stride},
                                           buffer.memory->stream.get());
 }
 
-Status Stage::start_pipe(Buffer &buffer, PinnedPipe::Way way)
+Status Stage::start_pipe(Buffer &buffer, PinnedPipe::Direction direction)
 {
     std::vector<PinnedPipe::Piece> pieces;
-    for (const Run &run : buffer.runs(way)) {
+    for (const Run &run : buffer.runs(direction)) {
         pieces.push_back(
             {buffer.host + run.offset, buffer.data + run.offset, run.bytes, run.count, run.stride});
     }
-    return buffer.pipe->start(std::move(pieces), way);
+    return buffer.pipe->start(std::move(pieces), direction);
 }
 
 // Row by row: copy(to, from, bytes) for each, until one fails.
-template <class Copy> Status Stage::copy_rows(const Buffer &buffer, PinnedPipe::Way way, Copy copy)
+template <class Copy>
+Status Stage::copy_rows(const Buffer &buffer, PinnedPipe::Direction direction, Copy copy)
 {
-    for (const Run &run : buffer.runs(way)) {
+    for (const Run &run : buffer.runs(direction)) {
         for (std::size_t i = 0; i < run.count; ++i) {
             const std::ptrdiff_t at = run.offset + static_cast<std::ptrdiff_t>(i * run.stride);
             std::byte *to = buffer.host + at, *from = buffer.data + at;
-            if (way == PinnedPipe::Way::kToDevice) {
+            if (direction == PinnedPipe::Direction::kToDevice) {
                 std::swap(to, from);
             }
             if (Status copied = copy(to, from, run.bytes); !copied.ok()) {
@@ -353,25 +354,27 @@ template <class Copy> Status Stage::copy_rows(const Buffer &buffer, PinnedPipe::
     return {};
 }
 
-Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Way way)
+Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Direction direction)
 {
-    return copy_rows(buffer, way, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
-        return process_.contexts().copy_blocking(to, from, bytes, buffer.info);
-    });
+    return copy_rows(buffer, direction,
+                     [&](std::byte *to, const std::byte *from, std::size_t bytes) {
+                         return process_.contexts().copy_blocking(to, from, bytes, buffer.info);
+                     });
 }
 
-Status Stage::copy_plainly(Buffer &buffer, PinnedPipe::Way way)
+Status Stage::copy_plainly(Buffer &buffer, PinnedPipe::Direction direction)
 {
     const DriverLibrary library; // which is open, whoever opened it
     const Driver *const driver = library.get();
     if (driver == nullptr) {
         return library.load_error();
     }
-    return copy_rows(buffer, way, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
-        const CUresult result = driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(to),
-                                                 reinterpret_cast<CUdeviceptr>(from), bytes);
-        return driver_status(*driver, result, "cuMemcpy", "copying a part of a buffer");
-    });
+    return copy_rows(
+        buffer, direction, [&](std::byte *to, const std::byte *from, std::size_t bytes) {
+            const CUresult result = driver->cuMemcpy(reinterpret_cast<CUdeviceptr>(to),
+                                                     reinterpret_cast<CUdeviceptr>(from), bytes);
+            return driver_status(*driver, result, "cuMemcpy", "copying a part of a buffer");
+        });
 }
 
 bool Stage::is_done()

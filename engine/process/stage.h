@@ -65,26 +65,27 @@ private:
         std::vector<std::unique_ptr<std::byte, Unmap>> mapped;
         std::unique_ptr<PinnedPipe> pipe; // to and from pageable memory
         bool copying = false;
-        PinnedPipe::Way started{}; // of the copies that were started last
+        PinnedPipe::Direction started{}; // of the copies that were started last
 
-        [[nodiscard]] const std::vector<Run> &runs(PinnedPipe::Way way) const noexcept
+        [[nodiscard]] const std::vector<Run> &runs(PinnedPipe::Direction direction) const noexcept
         {
-            return way == PinnedPipe::Way::kToHost ? read : written;
+            return direction == PinnedPipe::Direction::kToHost ? read : written;
         }
     };
 
     void find_device(Buffer &buffer);
-    void copy(Buffer &buffer, PinnedPipe::Way way);
-    Status start_copies(Buffer &buffer, PinnedPipe::Way way);
-    [[nodiscard]] Status start_pipe(Buffer &buffer, PinnedPipe::Way way);
+    void copy(Buffer &buffer, PinnedPipe::Direction direction);
+    Status start_copies(Buffer &buffer, PinnedPipe::Direction direction);
+    [[nodiscard]] Status start_pipe(Buffer &buffer, PinnedPipe::Direction direction);
     void copy_otherwise(Buffer &buffer, Status why);
-    [[nodiscard]] Status wait_copies(Buffer &buffer, PinnedPipe::Way way);
-    [[nodiscard]] Status copy_plainly(Buffer &buffer, PinnedPipe::Way way);
-    template <class Copy>
-    [[nodiscard]] static Status copy_rows(const Buffer &buffer, PinnedPipe::Way way, Copy copy);
+    [[nodiscard]] Status wait_copies(Buffer &buffer, PinnedPipe::Direction direction);
+    [[nodiscard]] Status copy_plainly(Buffer &buffer, PinnedPipe::Direction direction);
+    template <class Copy> [[nodiscard]] static Status
+    copy_rows(const Buffer &buffer, PinnedPipe::Direction direction, Copy copy);
     void finish(Buffer &buffer) noexcept;
     [[nodiscard]] std::byte *memory_for(Buffer &buffer, std::size_t bytes, std::size_t data_bytes);
-    [[nodiscard]] Status copy_run(const Buffer &buffer, PinnedPipe::Way way, const Run &run) const;
+    [[nodiscard]] Status copy_run(const Buffer &buffer, PinnedPipe::Direction direction,
+                                  const Run &run) const;
     [[nodiscard]] static std::vector<Extent> extents_of(const Buffer &buffer);
     [[nodiscard]] static bool map(Buffer &buffer, const std::vector<Extent> &extents,
                                   std::ptrdiff_t shift);

@@ -62,9 +62,9 @@ public:
     virtual void print() const {}
 };
 
-class AggregatorWay final : public Way {
+class AggregatorAllreduce final : public Way {
 public:
-    AggregatorWay(std::unique_ptr<AggregatorClient> client, const Arguments &a)
+    AggregatorAllreduce(std::unique_ptr<AggregatorClient> client, const Arguments &a)
         : client_(std::move(client)), a_(a)
     {
     }
@@ -159,9 +159,9 @@ private:
     const Arguments &a_;
 };
 
-class RingWay final : public Way {
+class RingAllreduce final : public Way {
 public:
-    RingWay(std::unique_ptr<hetcoll::test::Ring> ring, const Arguments &a)
+    RingAllreduce(std::unique_ptr<hetcoll::test::Ring> ring, const Arguments &a)
         : ring_(std::move(ring)), a_(a)
     {
     }
@@ -190,7 +190,7 @@ hetcoll::Result<std::unique_ptr<Way>> make_way(Arguments &a)
         if (!ring.ok()) {
             return ring.take_status();
         }
-        return std::unique_ptr<Way>(std::make_unique<RingWay>(std::move(*ring), a));
+        return std::unique_ptr<Way>(std::make_unique<RingAllreduce>(std::move(*ring), a));
     }
     Result<Endpoint> endpoint = parse_endpoint(a.aggregator);
     if (!endpoint.ok()) {
@@ -207,7 +207,7 @@ hetcoll::Result<std::unique_ptr<Way>> make_way(Arguments &a)
     if (!client.ok()) {
         return client.take_status();
     }
-    auto way = std::make_unique<AggregatorWay>(std::move(*client), a);
+    auto way = std::make_unique<AggregatorAllreduce>(std::move(*client), a);
     if (Status joined = way->join(); !joined.ok()) {
         return joined;
     }

@@ -104,22 +104,22 @@ public:
     hetcoll::Status start_apply(int, const hetcoll::Apply &) override { return {}; }
     hetcoll::Status start_fold(int, const hetcoll::Pull &) override { return {}; }
     [[nodiscard]] hetcoll::Result<bool> apply_done(int) override { return true; }
-    hetcoll::Status start_pull(int lane, int slot, const hetcoll::Pull &pull) override
+    hetcoll::Status start_pull(int channel, int slot, const hetcoll::Pull &pull) override
     {
-        pull_[lane][slot] = pull;
+        pull_[channel][slot] = pull;
         if (streams_ == Streams::kEarly) {
-            run(pull_[lane][slot]);
+            run(pull_[channel][slot]);
         }
         return {};
     }
-    [[nodiscard]] hetcoll::Result<bool> pull_done(int lane, int slot) override
+    [[nodiscard]] hetcoll::Result<bool> pull_done(int channel, int slot) override
     {
         if (streams_ == Streams::kLate) {
             if (asked_++ % 2 == 0) {
                 go_on();
                 return false;
             }
-            run(pull_[lane][slot]);
+            run(pull_[channel][slot]);
         }
         return true;
     }
@@ -132,7 +132,7 @@ private:
     static constexpr int kLanes = 4;
     Streams streams_;
     unsigned asked_ = 0;
-    hetcoll::Pull pull_[kLanes][hetcoll::kLaneSlots];
+    hetcoll::Pull pull_[kLanes][hetcoll::kWindowSlots];
 };
 
 // What a rank says of a buffer of a call, counted from 1: its address, where peers map it.

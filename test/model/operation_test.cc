@@ -6,7 +6,7 @@
 #include "ranks.h"
 
 #include "engine/call/operation.h"
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "engine/process/memory_reserve.h"
 #include "schedule/algorithms.h"
 
@@ -31,7 +31,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 namespace hetcoll {
 
 // The way that calls go here. All memory is a GPU's.
-Task<int> way_of(Call &call, const hetcoll_call &)
+Task<int> protocol_of(Call &call, const hetcoll_call &)
 {
     call.bytes = call.args->span;
     call.buffers.in = call.args->send;

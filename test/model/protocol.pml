@@ -1,11 +1,11 @@
-/* One collective call after another at the level of what ranks tell each other: engine/call/, way by way. Spin
+/* One collective call after another at the level of what ranks tell each other: engine/call/, one protocol after the other. Spin
  * (Holzmann, "The SPIN Model Checker", 2003) goes through every order of the ranks' steps and every choice below.
  * A call to the driver may fail wherever the code makes one, FAULTS of them in all. Meetings are whole here: that they
  * are is what meeting_test.cc proves. A comment "= FILE FUNCTION" names the code; protocol_test.sh compares the
  * meetings of both.
  *
  *   N, CALLS, FAULTS   ranks, calls one after the other, failing driver calls altogether
- *   WAY                one way only; else any, the same on all ranks
+ *   PROTOCOL                one protocol only; else any, the same on all ranks
  *   LATE               rank N-1 is expected last: the others begin without it
  *   LEAVES             rank N-1 may leave between two meetings: it dies, or a message of its failed
  *   WATCHED            the others see that a rank has left, and end their waits
@@ -39,12 +39,12 @@
 #define RANGE 128
 #define NOTKEPT 256   /* a piece's input is overwritten and was not kept */
 
-mtype = { wLarge, wSmall, wFixed, wNetwork, wCollective };                  /* ways */
+mtype = { wLarge, wSmall, wFixed, wNetwork, wCollective };                  /* protocols */
 mtype = { mAgree, mMixed, mMapped, mStaged, mSum, mPiece, mClose, mConverted, mStop, mDeclined, mNone }; /* meetings */
 mtype = { rNone, rSuccess, rError };                                        /* results */
 mtype = { cFindingABufferABounce, cToFixedPoint, cCopyIn, cDescribingABuffer, cCopyToMemoryOfOurs, cStopping, cHostMemory, cMapping, cAKernelACopy, cFromFixedPoint, cCopyOut, cCopyToTheHost, cKeepingTheInput, cBringingTheInputBack }; /* what the driver is called for */
 
-mtype way;
+mtype protocol;
 byte arrived[N];      /* the last meeting that a rank has come to */
 short said[2 * N];    /* there, by parity */
 mtype kind[2 * N];
@@ -177,10 +177,10 @@ proctype rank(byte r)
         fi;
         MAY_LEAVE;
         if
-        :: way == wFixed ->                                     /* = fixed_point.cc fixed_point */
+        :: protocol == wFixed ->                                     /* = fixed_point.cc fixed_point */
             driver(cToFixedPoint); failed = failed || broke;
             if :: flags = flags | RANGE :: true fi
-        :: way == wSmall ->                                     /* = host.cc host */  
+        :: protocol == wSmall ->                                     /* = host.cc host */  
             driver(cCopyIn); failed = failed || broke;
             lose_part();
             meet(mSum, TOLD);                                   /* = host.cc host */  
@@ -236,7 +236,7 @@ proctype rank(byte r)
 decide:
         fail_if_told();
         if
-        :: way == wCollective && (all & (HOST | STAGE)) != 0 -> goto declined
+        :: protocol == wCollective && (all & (HOST | STAGE)) != 0 -> goto declined
         :: else
         fi;
         if
@@ -252,7 +252,7 @@ decide:
             fi
         :: else
         fi;
-        if :: way == wNetwork -> goto piece :: else fi;
+        if :: protocol == wNetwork -> goto piece :: else fi;
         /* = allreduce.cc on_devices */
         if
         :: wants_map && (all & NOMAP) == 0 ->
@@ -285,12 +285,12 @@ running: /* = run.cc start, step_run */
         all = (failed -> FAILED : 0);                           /* looks at its own flags only */
 #endif
         fail_if_told();
-        if :: goto copy_out :: way != wFixed -> goto success :: way == wFixed -> goto convert fi;
+        if :: goto copy_out :: protocol != wFixed -> goto success :: protocol == wFixed -> goto convert fi;
 copy_out:
         if :: device -> driver(cCopyOut) :: else -> broke = false fi;
         if
-        :: way == wFixed -> failed = failed || broke; goto convert
-        :: way != wFixed && broke -> alone[r] = true; finish(rError); goto over
+        :: protocol == wFixed -> failed = failed || broke; goto convert
+        :: protocol != wFixed && broke -> alone[r] = true; finish(rError); goto over
         :: else -> goto success
         fi;
 convert: /* integers become floats again, then the ranks close once more */
@@ -330,7 +330,7 @@ piece:  /* = in_network.cc in_network */
         if                                                      /* the aggregator answers, or is lost */
         :: lost = false; overwritten = true
         :: lost = true; overwritten = false; printf("rank %d: has lost its aggregator\n", r)
-        :: lost = true; overwritten = true; printf("rank %d: has lost its aggregator half-way\n", r)
+        :: lost = true; overwritten = true; printf("rank %d: has lost its aggregator half-protocol\n", r)
         fi;
         lose_part();
         if :: lost && !kept -> failed = true :: else fi;
@@ -376,10 +376,10 @@ init {
     atomic {
         byte k = 0;
         bool mapped;
-#ifdef WAY
-        way = WAY;
+#ifdef PROTOCOL
+        protocol = PROTOCOL;
 #else
-        if :: way = wLarge :: way = wSmall :: way = wFixed :: way = wNetwork :: way = wCollective fi;
+        if :: protocol = wLarge :: protocol = wSmall :: protocol = wFixed :: protocol = wNetwork :: protocol = wCollective fi;
 #endif
 #ifdef LATE
         mapped = true;

@@ -46,7 +46,7 @@ check() # NAME EXPECTED DEFINE...
 
 if [ "${1:-}" = mutant ]; then
     case ${2:?} in
-    7) found=$(explore -DN=3 -DLATE -DWAY=wLarge "-DMUTANT=$2") ;;
+    7) found=$(explore -DN=3 -DLATE -DPROTOCOL=wLarge "-DMUTANT=$2") ;;
     14) found=$(explore -DFAULTS=0 -DLEAVES) ;; # and nobody notices
     *) found=$(explore -DFAULTS=2 "-DMUTANT=$2") ;;
     esac
@@ -71,13 +71,13 @@ different=$(diff code.txt model.txt)
 verdict $? "$(wc -l <code.txt) functions meet the other ranks, in the code and in the model" "${different:-the same}"
 
 check "two ranks, any way, one fault" right -DFAULTS=1
-check "three ranks, of which one comes late" right -DN=3 -DLATE -DWAY=wLarge
+check "three ranks, of which one comes late" right -DN=3 -DLATE -DPROTOCOL=wLarge
 check "three ranks, any way, one fault" right -DN=3
 check "a rank leaves, the other notices" right -DFAULTS=0 -DLEAVES -DWATCHED
 check "one of three ranks leaves, the others notice" right -DN=3 -DFAULTS=0 -DLEAVES -DWATCHED
 if [ -n "${HETCOLL_MODEL_HEAVY:-}" ]; then
     check "two ranks, two calls, two faults" right -DCALLS=2 -DFAULTS=2
-    check "three ranks, fixed point, of which one comes late" right -DN=3 -DLATE -DWAY=wFixed
+    check "three ranks, fixed point, of which one comes late" right -DN=3 -DLATE -DPROTOCOL=wFixed
     check "a rank leaves in the first of two calls, the others notice" right -DCALLS=2 -DLEAVES -DWATCHED
 fi
 summary

@@ -1,7 +1,7 @@
 // Vectors by RDMA beside TLS: UCX's TCP on the loopback device stands for RDMA.
 #include "hetcoll_config.h"
 
-#include "aggregator/rdma_lanes.h"
+#include "aggregator/rdma_queue_pairs.h"
 #include "aggregator/tls.h"
 #include "test/unit/aggregator_tcp_house.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kDevice = "tcp/lo";
 
-bool has_device() { return RdmaLanes::open(kDevice).ok(); }
+bool has_device() { return RdmaQueuePairs::open(kDevice).ok(); }
 
 std::vector<std::byte> some_bytes(std::size_t count)
 {
@@ -31,25 +31,25 @@ struct Buffer final : SendBuffer {
     void on_sent() noexcept override { sent = true; }
 };
 
-// ---- lanes ----
+// ---- queue pairs ----
 
 class Keeper final : public Payload::Owner {
 public:
     void take_back(std::byte *data) noexcept override { delete[] data; }
 };
 
-// Two sides with a lane, connection 5 here and 6 there.
-class RdmaLanesTest : public ::testing::Test {
+// Two sides with a queue pair, connection 5 here and 6 there.
+class RdmaQueuePairsTest : public ::testing::Test {
 protected:
     static constexpr Connection kHere = 5, kThere = 6;
 
     void SetUp() override
     {
         if (!has_device()) {
-            GTEST_SKIP() << RdmaLanes::open(kDevice).status().message();
+            GTEST_SKIP() << RdmaQueuePairs::open(kDevice).status().message();
         }
-        here_ = std::move(*RdmaLanes::open(kDevice));
-        there_ = std::move(*RdmaLanes::open(kDevice));
+        here_ = std::move(*RdmaQueuePairs::open(kDevice));
+        there_ = std::move(*RdmaQueuePairs::open(kDevice));
         to_here_ = *here_->add(kHere);
         to_there_ = *there_->add(kThere);
         there_->allow_payload(kThere, 1 << 20);
@@ -63,9 +63,9 @@ protected:
     {
         constexpr int kRounds = 300;
         for (int i = 0; i < kRounds && !done(); ++i) {
-            for (RdmaLanes *const side : {here_.get(), there_.get()}) {
-                std::vector<RdmaLanes::Arrived> arrived;
-                std::vector<RdmaLanes::Lost> lost;
+            for (RdmaQueuePairs *const side : {here_.get(), there_.get()}) {
+                std::vector<RdmaQueuePairs::Arrived> arrived;
+                std::vector<RdmaQueuePairs::Lost> lost;
                 (void)side->progress(arrived, lost);
                 std::move(arrived.begin(), arrived.end(), std::back_inserter(arrived_));
                 std::move(lost.begin(), lost.end(), std::back_inserter(lost_));
@@ -74,13 +74,13 @@ protected:
         }
     }
 
-    std::unique_ptr<RdmaLanes> here_, there_;
+    std::unique_ptr<RdmaQueuePairs> here_, there_;
     RdmaOffer to_here_, to_there_;
-    std::vector<RdmaLanes::Arrived> arrived_;
-    std::vector<RdmaLanes::Lost> lost_;
+    std::vector<RdmaQueuePairs::Arrived> arrived_;
+    std::vector<RdmaQueuePairs::Lost> lost_;
 };
 
-TEST_F(RdmaLanesTest, MessagesOfManyPacketsArriveInTheirOrderAndTheirBuffersAreLetGo)
+TEST_F(RdmaQueuePairsTest, MessagesOfManyPacketsArriveInTheirOrderAndTheirBuffersAreLetGo)
 {
     const std::vector<std::byte> large = some_bytes(1 << 20), small = some_bytes(3);
     Buffer one, two;
@@ -103,7 +103,7 @@ TEST_F(RdmaLanesTest, MessagesOfManyPacketsArriveInTheirOrderAndTheirBuffersAreL
     EXPECT_TRUE(lost_.empty());
 }
 
-TEST_F(RdmaLanesTest, APacketWithoutTheTokenIsDropped)
+TEST_F(RdmaQueuePairsTest, APacketWithoutTheTokenIsDropped)
 {
     to_there_.token.secret ^= 1;
     connect();
@@ -113,7 +113,7 @@ TEST_F(RdmaLanesTest, APacketWithoutTheTokenIsDropped)
     EXPECT_TRUE(arrived_.empty() && lost_.empty());
 }
 
-TEST_F(RdmaLanesTest, APacketForNobodyIsDropped)
+TEST_F(RdmaQueuePairsTest, APacketForNobodyIsDropped)
 {
     to_there_.token.connection = 99;
     connect();
@@ -123,7 +123,7 @@ TEST_F(RdmaLanesTest, APacketForNobodyIsDropped)
     EXPECT_TRUE(arrived_.empty() && lost_.empty());
 }
 
-TEST_F(RdmaLanesTest, AMessageThatIsTooLargeEndsTheLaneBeforeThereIsMemoryForIt)
+TEST_F(RdmaQueuePairsTest, AMessageThatIsTooLargeEndsTheQueuePairBeforeThereIsMemoryForIt)
 {
     there_->allow_payload(kThere, 99);
     connect();
@@ -136,7 +136,7 @@ TEST_F(RdmaLanesTest, AMessageThatIsTooLargeEndsTheLaneBeforeThereIsMemoryForIt)
     EXPECT_TRUE(arrived_.empty());
 }
 
-TEST_F(RdmaLanesTest, WhoseOtherSideIsGoneIsLost)
+TEST_F(RdmaQueuePairsTest, WhoseOtherSideIsGoneIsLost)
 {
     connect();
     const std::vector<std::byte> bytes = some_bytes(100);
@@ -152,7 +152,7 @@ TEST_F(RdmaLanesTest, WhoseOtherSideIsGoneIsLost)
     EXPECT_FALSE(here_->remove(kHere).empty());
 }
 
-TEST_F(RdmaLanesTest, WhatIsNotTakenForTheSilenceEndsTheLane)
+TEST_F(RdmaQueuePairsTest, WhatIsNotTakenForTheSilenceEndsTheQueuePair)
 {
     constexpr auto kSilence = std::chrono::seconds(30), kOne = std::chrono::seconds(1);
     const Standstill::Clock::time_point start{};
@@ -170,7 +170,7 @@ TEST_F(RdmaLanesTest, WhatIsNotTakenForTheSilenceEndsTheLane)
     EXPECT_EQ(here_->remove(kHere).size(), 1u);
 }
 
-TEST_F(RdmaLanesTest, AddressesOfAnotherKindOrSizeAreRefused)
+TEST_F(RdmaQueuePairsTest, AddressesOfAnotherKindOrSizeAreRefused)
 {
     RdmaOffer other = to_here_;
     other.address.kind = "rc_verbs 9.9 8256 18 10";
@@ -192,7 +192,7 @@ TEST_F(RdmaLanesTest, AddressesOfAnotherKindOrSizeAreRefused)
 
 TEST(RdmaDeviceTest, WhatCannotBeOpenedSaysWhy)
 {
-    const auto none = RdmaLanes::open("no_such_device");
+    const auto none = RdmaQueuePairs::open("no_such_device");
     ASSERT_FALSE(none.ok());
 #if HETCOLL_WITH_UCX
     EXPECT_NE(none.status().message().find("no_such_device"), std::string::npos);
@@ -213,7 +213,7 @@ protected:
     void SetUp() override
     {
         if (!has_device()) {
-            GTEST_SKIP() << RdmaLanes::open(kDevice).status().message();
+            GTEST_SKIP() << RdmaQueuePairs::open(kDevice).status().message();
         }
     }
     void join_two()
@@ -388,7 +388,7 @@ TEST_F(RdmaForgerTest, AnOfferThatIsNoneEndsTheConnection)
 
 TEST_F(RdmaForgerTest, AnOfferWithAddressesThatAreNoneIsRefused)
 {
-    RdmaOffer forged = *(*RdmaLanes::open(kDevice))->add(1);
+    RdmaOffer forged = *(*RdmaQueuePairs::open(kDevice))->add(1);
     std::fill(forged.address.device.begin(), forged.address.device.end(), '\xaa');
     std::fill(forged.address.queue.begin(), forged.address.queue.end(), '\x55');
     offer(encode(forged));
@@ -399,8 +399,8 @@ TEST_F(RdmaForgerTest, AnOfferWithAddressesThatAreNoneIsRefused)
 
 TEST_F(RdmaForgerTest, ASecondOfferEndsTheConnection)
 {
-    const auto lanes = std::move(*RdmaLanes::open(kDevice));
-    const RdmaOffer mine = *lanes->add(1);
+    const auto queue_pairs = std::move(*RdmaQueuePairs::open(kDevice));
+    const RdmaOffer mine = *queue_pairs->add(1);
     offer(encode(mine));
     EXPECT_EQ(answer().address.kind, mine.address.kind);
     offer(encode(mine));
@@ -411,18 +411,18 @@ TEST_F(RdmaForgerTest, ASecondOfferEndsTheConnection)
 TEST_F(RdmaForgerTest, AnOfferAfterAMessageEndsTheConnection)
 {
     forger_->send(encode(Alive{}), Outgoing::What::kMessage);
-    offer(encode(*(*RdmaLanes::open(kDevice))->add(1)));
+    offer(encode(*(*RdmaQueuePairs::open(kDevice))->add(1)));
     settle_lost();
     others_reduce();
 }
 
 // It joins, its queue pair dies, and its connection of TLS stays.
-TEST_F(RdmaForgerTest, ALaneThatBreaksIsALostRank)
+TEST_F(RdmaForgerTest, AQueuePairThatBreaksIsALostRank)
 {
-    auto lanes = std::move(*RdmaLanes::open(kDevice));
-    offer(encode(*lanes->add(1)));
+    auto queue_pairs = std::move(*RdmaQueuePairs::open(kDevice));
+    offer(encode(*queue_pairs->add(1)));
     const RdmaOffer to = answer();
-    ASSERT_TRUE(lanes->connect(1, to).ok());
+    ASSERT_TRUE(queue_pairs->connect(1, to).ok());
     plan_.job = 9;
     Member member{};
     member.job = 9;
@@ -436,7 +436,7 @@ TEST_F(RdmaForgerTest, ALaneThatBreaksIsALostRank)
     join(0);
     settle_joined();
     IntReduction a = reduce(0, 1000);
-    lanes = nullptr;
+    queue_pairs = nullptr;
     settle_until([&] { return a.test() != 0; });
     EXPECT_LT(a.test(), 0);
     EXPECT_NE(clients_[0]->status().message().find("rank 1 has gone"), std::string::npos);

@@ -131,7 +131,7 @@ TEST(FixedPointTest, AnElementThatIsOutOfRangeCountsAsZero)
     EXPECT_EQ(fixed, (std::vector<std::int32_t>{16, 0, 32}));
 }
 
-TEST(FixedPointTest, LanesAndAddressesDoNotMatter)
+TEST(FixedPointTest, ThreadsAndAddressesDoNotMatter)
 {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> real(-100, 100);
@@ -144,9 +144,9 @@ TEST(FixedPointTest, LanesAndAddressesDoNotMatter)
     for (const std::size_t shift : {0, 1, 4, 8}) {
         std::vector<unsigned char> from(bytes + 16), to(bytes + 16);
         std::memcpy(from.data() + shift, values.data(), bytes);
-        for (std::size_t lane = 0; lane < 32; ++lane) {
-            EXPECT_TRUE(
-                to_fixed_lane<double>(to.data() + 3, from.data() + shift, 301, how, lane, 32));
+        for (std::size_t thread = 0; thread < 32; ++thread) {
+            EXPECT_TRUE(to_fixed_as_thread<double>(to.data() + 3, from.data() + shift, 301, how,
+                                                   thread, 32));
         }
         EXPECT_EQ(std::memcmp(to.data() + 3, expected.data(), bytes), 0) << shift;
     }

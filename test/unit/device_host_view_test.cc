@@ -28,14 +28,14 @@ protected:
         HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
         gdr_ = std::move(*GdrLibrary::open());
     }
-    [[nodiscard]] HostView::Ways ways() const
+    [[nodiscard]] HostView::Methods methods() const
     {
         return {.gdr = GetParam() == By::kGdr ? gdr_.get() : nullptr,
                 .dma_buf = GetParam() == By::kDmaBuf};
     }
     [[nodiscard]] Result<std::unique_ptr<HostView>> map(CUdeviceptr first, std::size_t bytes) const
     {
-        return HostView::map(*cuda().driver, ways(),
+        return HostView::map(*cuda().driver, methods(),
                              {.ordinal = 0, .buffer_id = 1, .first = first, .bytes = bytes});
     }
 

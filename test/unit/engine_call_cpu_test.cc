@@ -1,5 +1,5 @@
 // Small vectors in device memory that the processor reads and writes itself.
-#include "engine/call/ways.h"
+#include "engine/call/protocols.h"
 #include "test/unit/device_gdr.h"
 #include "test/unit/engine_scripted_peer.h"
 

@@ -17,11 +17,11 @@ using test::Job;
 using test::neighbours;
 
 // The bytes of each transfer from a rank to another one in a channel, in their order.
-struct Lane {
+struct Connection {
     int from, to, channel;
-    auto operator<=>(const Lane &) const = default;
+    auto operator<=>(const Connection &) const = default;
 };
-using Transferred = std::map<Lane, std::vector<std::size_t>>;
+using Transferred = std::map<Connection, std::vector<std::size_t>>;
 
 constexpr int kTag = 1000; // of channel 0
 
@@ -75,14 +75,14 @@ public:
     Status start_apply(int, const Apply &) override { return {}; }
     Status start_fold(int, const Pull &) override { return {}; }
     [[nodiscard]] Result<bool> apply_done(int) override { return true; }
-    Status start_pull(int lane, int, const Pull &pull) override
+    Status start_pull(int channel, int, const Pull &pull) override
     {
         const auto first = static_cast<std::size_t>(pull.step);
         const bool reduces = schedule_.steps[first].kind == StepKind::kRecvReduce;
         const std::size_t peers = static_cast<std::size_t>(pull.inputs.count) - (reduces ? 1 : 0);
         for (std::size_t step = first; step < first + peers; ++step) {
-            seen_[{schedule_.steps[step].peer, rank_, lane}].push_back(pull.count *
-                                                                       element_bytes(pull.kind));
+            seen_[{schedule_.steps[step].peer, rank_, channel}].push_back(pull.count *
+                                                                          element_bytes(pull.kind));
         }
         return {};
     }
@@ -181,10 +181,10 @@ private:
         OfRank(SimulatedRanks &all, int rank) : all_(all), rank_(rank) {}
         void send(int peer, int channel, double bytes, int token) override
         {
-            const Lane lane{rank_, peer, channel};
-            all_.seen_[lane].push_back(static_cast<std::size_t>(bytes));
-            all_.waiting_[lane].sends.push_back({rank_, token});
-            all_.match(all_.waiting_[lane]);
+            const Connection connection{rank_, peer, channel};
+            all_.seen_[connection].push_back(static_cast<std::size_t>(bytes));
+            all_.waiting_[connection].sends.push_back({rank_, token});
+            all_.match(all_.waiting_[connection]);
         }
         void receive(int peer, int channel, int token) override
         {
@@ -210,7 +210,7 @@ private:
 
     std::deque<SimRank> ranks_;
     std::deque<OfRank> transfers_;
-    std::map<Lane, Waiting> waiting_;
+    std::map<Connection, Waiting> waiting_;
     std::deque<Token> ended_;
     Transferred seen_;
 };
@@ -228,11 +228,11 @@ void expect_the_same(const Case &one)
 {
     Transferred real = by_executors(one), simulated = SimulatedRanks(one).run();
     for (const Transferred *ranks : {&real, &simulated}) {
-        for (const auto &[lane, transfers] : *ranks) {
-            ASSERT_EQ(print(simulated[lane]), print(real[lane]))
+        for (const auto &[connection, transfers] : *ranks) {
+            ASSERT_EQ(print(simulated[connection]), print(real[connection]))
                 << one.name << ", " << one.size() << " ranks, " << one.count
-                << " doubles in chunks of " << one.chunk_bytes << " bytes: rank " << lane.from
-                << " to rank " << lane.to << ", channel " << lane.channel;
+                << " doubles in chunks of " << one.chunk_bytes << " bytes: rank " << connection.from
+                << " to rank " << connection.to << ", channel " << connection.channel;
         }
     }
     ASSERT_EQ(simulated, real) << one.name;

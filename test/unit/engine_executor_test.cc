@@ -272,7 +272,7 @@ TEST_P(HierarchyTest, EveryRankEndsWithTheSumWhereNodesAreMapped)
     }
 }
 
-// Other lanes than those that have slots wait for their turn.
+// Other channels than those that have slots wait for their turn.
 TEST(HierarchyLanes, EveryRankEndsWithTheSum)
 {
     Groups groups;

@@ -88,7 +88,7 @@ TEST_F(PoolTest, WhileACallIsQueuedABounceIsLentThatMakesNothingMore)
     ASSERT_TRUE(bounce.ok()) << bounce.status().message();
     const CallCount streams("cuStreamCreateWithPriority"), events("cuEventCreate"),
         pinned("cuMemHostAlloc");
-    EXPECT_TRUE((*bounce)->divide(kMaxBounceSlots, DeviceBounce::kReservedLanes).ok());
+    EXPECT_TRUE((*bounce)->divide(kMaxBounceSlots, DeviceBounce::kReservedChannels).ok());
     EXPECT_EQ(streams.get() + events.get() + pinned.get(), 0u);
     (*bounce)->leave();
     EXPECT_FALSE(pool().borrow_device(info_, Sends::kBounced).ok());

@@ -244,7 +244,7 @@ TEST(AdapterShareTest, LeavesTreesAPart)
 
 // Trees take slices as they come: in one lane it was 1.71, 1.33, 2.85, 2.62 and 2.34 times the
 // bound.
-TEST(LanesTest, KeepTheAdaptersBusy)
+TEST(ThreadsTest, KeepTheAdaptersBusy)
 {
     for (const OfBound &one :
          {OfBound{{"dgx1vx128.cluster", 2}, 64, 1.35}, OfBound{{"dgx1vx128.cluster", 2}, 256, 1.20},
@@ -306,7 +306,7 @@ TEST(LeavingTest, TwoSegmentsLeaveAtOnceWithoutMoreOfThem)
 }
 
 // Else ranks of a node would exchange messages. In 32 segments those of a DGX-1V have 1,040 steps.
-TEST(LanesTest, HaveACounterForEachStepOnANode)
+TEST(ThreadsTest, HaveACounterForEachStepOnANode)
 {
     for (const Machine machine : {Machine{"dgx1v.topology", 2}, Machine{"dgx1p.topology", 2},
                                   Machine{"fragments.cluster", 0}}) {

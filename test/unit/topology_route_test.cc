@@ -145,10 +145,10 @@ TEST(RouteTest, NvlinkToACpuIsAWayToTheHost)
 TEST(RouteTest, UnknownWaysLeadToTheFirstCpu)
 {
     Topology apart = *parse_topology("hetcoll topology 1\ngpu a -\ngpu b -\n", "apart");
-    ASSERT_TRUE(add_unknown_ways(apart).ok());
+    ASSERT_TRUE(add_unknown_links(apart).ok());
     EXPECT_EQ(route(apart, 0, 1).gbps, kUnknownPcieGbps);
     Topology dgx1v = shipped("dgx1v");
-    ASSERT_TRUE(add_unknown_ways(dgx1v).ok());
+    ASSERT_TRUE(add_unknown_links(dgx1v).ok());
     EXPECT_EQ(dgx1v, shipped("dgx1v")); // nothing is unknown
 }
 

@@ -4,7 +4,7 @@ unit_sources_transport = \
 	test/unit/transport_adapter_messages_test.cc \
 	test/unit/transport_device_bounce_test.cc \
 	test/unit/transport_exporter_test.cc \
-	test/unit/transport_fd_channel_test.cc \
+	test/unit/transport_fd_socket_test.cc \
 	test/unit/transport_known_reach_test.cc \
 	test/unit/transport_node_identity_test.cc \
 	test/unit/transport_peer.cc \

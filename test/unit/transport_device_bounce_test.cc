@@ -216,11 +216,11 @@ TEST_P(DeviceBounceTest, FewLanesShareManyStreams)
     const auto bounce = make();
     const std::uint64_t own = streams.get();
     ASSERT_TRUE(bounce->divide(4, 1).ok());
-    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots});
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kWindowSlots});
     ASSERT_TRUE(bounce->divide(4, 2).ok());
-    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots});
-    ASSERT_TRUE(bounce->divide(4, kLaneSlots + 3).ok());
-    EXPECT_EQ(streams.get() - own, std::uint64_t{kLaneSlots + 3});
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kWindowSlots});
+    ASSERT_TRUE(bounce->divide(4, kWindowSlots + 3).ok());
+    EXPECT_EQ(streams.get() - own, std::uint64_t{kWindowSlots + 3});
     bounce->leave();
 }
 

@@ -133,7 +133,7 @@ public:
         const auto identity = node_identity(std::getenv("HETCOLL_TEST_WORD"));
         EXPECT_TRUE(identity.ok());
         self_ = identity->process;
-        auto channel = FdChannel::create({});
+        auto channel = FdSocket::create({});
         EXPECT_TRUE(channel.ok());
         channel_ = *channel;
         exporter_ = Exporter::create(*cuda().driver, channel_, {}, 8);
@@ -182,7 +182,7 @@ private:
     int ordinal_;
     ProcessIdentity self_{};
     std::shared_ptr<Device> device_;
-    std::shared_ptr<FdChannel> channel_;
+    std::shared_ptr<FdSocket> channel_;
     std::unique_ptr<Exporter> exporter_;
     std::unique_ptr<PeerMemory> memory_;
     PeerLease lease_, other_lease_;

@@ -41,7 +41,7 @@ enum class Ask : std::uint8_t {
     kLimits,       // pieces (mappings), bytes
     kFaults,       // text
     kCounters,     // -> peer, exporter
-    kStep,         // FdChannel::step()
+    kStep,         // FdSocket::step()
     kOffer,        // -> offer, once it is ready
     kProbe,        // owner, offer: starts a probe
     kProbeStep,    // -> reach

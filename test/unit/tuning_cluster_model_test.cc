@@ -34,14 +34,17 @@ private:
     std::mt19937_64 random_{20260};
 };
 
-double flat(const PaperCluster &c, double m) { return cluster_us(ClusterWay::kFlatRing, c, m); }
+double flat(const PaperCluster &c, double m)
+{
+    return cluster_us(ClusterAlgorithm::kFlatRing, c, m);
+}
 double two_level(const PaperCluster &c, double m)
 {
-    return cluster_us(ClusterWay::kTwoLevel, c, m);
+    return cluster_us(ClusterAlgorithm::kTwoLevel, c, m);
 }
 double in_network(const PaperCluster &c, double m)
 {
-    return cluster_us(ClusterWay::kInNetwork, c, m);
+    return cluster_us(ClusterAlgorithm::kInNetwork, c, m);
 }
 
 TEST(ClusterModelTest, TheNetworkBeatsTheFlatRingUnderItsCondition)

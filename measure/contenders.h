@@ -1,4 +1,4 @@
-// The ways in which one reduction can be measured side by side: each a communicator for which
+// The contenders in which one reduction can be measured side by side: each a communicator for which
 // hetcoll was told an algorithm.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Contender {
     CallKind call = CallKind::kBlocking;
 };
 
-// Owner of the ways' communicators: destroy before MPI_Finalize.
+// Owner of the contenders' communicators: destroy before MPI_Finalize.
 class Contenders {
 public:
     // What the names stand for; no MPI call. An error names the one that is wrong.
@@ -38,11 +38,11 @@ public:
     Contenders &operator=(Contenders &&) = delete;
     ~Contenders();
 
-    [[nodiscard]] const std::vector<Contender> &all() const noexcept { return ways_; }
+    [[nodiscard]] const std::vector<Contender> &all() const noexcept { return contenders_; }
 
 private:
     Contenders() = default;
-    std::vector<Contender> ways_;
+    std::vector<Contender> contenders_;
 };
 
 } // namespace hetcoll

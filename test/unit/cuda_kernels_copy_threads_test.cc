@@ -1,4 +1,4 @@
-// The body of the copy kernel, run on the CPU as many lanes.
+// The body of the copy kernel, run on the CPU as many threads.
 #include "cuda_kernels/copy.cuh"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr std::size_t kGuard = 64;
 
-TEST(CopyLane, CopiesAnyLengthBetweenAnyAddressesAndNothingElse)
+TEST(CopyThreads, CopiesAnyLengthBetweenAnyAddressesAndNothingElse)
 {
     for (std::size_t bytes = 0; bytes <= 70; ++bytes) {
         for (std::size_t to = 0; to < 17; ++to) {
@@ -22,8 +22,8 @@ TEST(CopyLane, CopiesAnyLengthBetweenAnyAddressesAndNothingElse)
                 alignas(16) unsigned char target[256], source[256];
                 std::fill(std::begin(target), std::end(target), static_cast<unsigned char>(0xa5));
                 std::iota(std::begin(source), std::end(source), static_cast<unsigned char>(1));
-                for (std::size_t lane = 5; lane-- > 0;) {
-                    copy_lane(target + kGuard + to, source + kGuard + from, bytes, lane, 5);
+                for (std::size_t thread = 5; thread-- > 0;) {
+                    copy_as_thread(target + kGuard + to, source + kGuard + from, bytes, thread, 5);
                 }
                 Bytes wanted(256, 0xa5);
                 std::copy_n(source + kGuard + from, bytes, wanted.data() + kGuard + to);
@@ -34,7 +34,7 @@ TEST(CopyLane, CopiesAnyLengthBetweenAnyAddressesAndNothingElse)
     }
 }
 
-TEST(CopyLane, WordsAreAsWideAsTheAddressesAllow)
+TEST(CopyThreads, WordsAreAsWideAsTheAddressesAllow)
 {
     alignas(16) unsigned char memory[64];
     const auto width = [&](std::size_t to, std::size_t from) {

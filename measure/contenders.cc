@@ -1,4 +1,4 @@
-#include "measure/ways.h"
+#include "measure/contenders.h"
 
 #include "schedule/algorithm_rows.h"
 
@@ -20,28 +20,29 @@ std::string known_names()
     return names;
 }
 
-Result<Contender> parse_way(const std::string &name)
+Result<Contender> parse_contender(const std::string &name)
 {
-    Contender way;
-    way.name = name;
+    Contender contender;
+    contender.name = name;
     const std::size_t slash = name.find('/');
     const std::string algorithm = name.substr(0, slash);
     if (algorithm == "host_copy" && slash == std::string::npos) {
-        way.host_copy = true;
-        return way;
+        contender.host_copy = true;
+        return contender;
     }
     if (slash == std::string::npos && (algorithm == "nonblocking" || algorithm == "persistent")) {
-        way.call = algorithm == "persistent" ? CallKind::kPersistent : CallKind::kNonblocking;
-        return way;
+        contender.call = algorithm == "persistent" ? CallKind::kPersistent : CallKind::kNonblocking;
+        return contender;
     }
     if (slash != std::string::npos) {
         const char *const end = name.data() + name.size();
-        const auto [stop, code] = std::from_chars(name.data() + slash + 1, end, way.chunk_bytes);
+        const auto [stop, code] =
+            std::from_chars(name.data() + slash + 1, end, contender.chunk_bytes);
         if (code != std::errc() || stop != end) {
             return error(Errc::kInvalid, "'%s': what follows the slash is not a number of bytes",
                          name.c_str());
         }
-        if (way.chunk_bytes < kLeastChunk || way.chunk_bytes > kMostChunk) {
+        if (contender.chunk_bytes < kLeastChunk || contender.chunk_bytes > kMostChunk) {
             return error(Errc::kInvalid, "'%s': a chunk has from %zu to %zu bytes", name.c_str(),
                          kLeastChunk, kMostChunk);
         }
@@ -51,16 +52,16 @@ Result<Contender> parse_way(const std::string &name)
             return error(Errc::kInvalid, "'%s' is not an algorithm, write all or some of %s",
                          algorithm.c_str(), known_names().c_str());
         }
-        way.algorithm = algorithm;
+        contender.algorithm = algorithm;
     }
-    return way;
+    return contender;
 }
 
 } // namespace
 
 Result<std::vector<Contender>> Contenders::parse(const std::vector<std::string> &names)
 {
-    std::vector<Contender> ways;
+    std::vector<Contender> contenders;
     for (const std::string &name : names) {
         std::vector<std::string> each = {name};
         if (name == "all") {
@@ -71,14 +72,14 @@ Result<std::vector<Contender>> Contenders::parse(const std::vector<std::string> 
             each.emplace_back("host_copy");
         }
         for (const std::string &one : each) {
-            Result<Contender> way = parse_way(one);
-            if (!way.ok()) {
-                return way.take_status();
+            Result<Contender> contender = parse_contender(one);
+            if (!contender.ok()) {
+                return contender.take_status();
             }
-            ways.push_back(*way);
+            contenders.push_back(*contender);
         }
     }
-    return ways;
+    return contenders;
 }
 
 Result<Contenders> Contenders::create(MPI_Comm comm, const std::vector<std::string> &names)
@@ -87,31 +88,31 @@ Result<Contenders> Contenders::create(MPI_Comm comm, const std::vector<std::stri
     if (!parsed.ok()) {
         return parsed.take_status();
     }
-    Contenders ways;
-    ways.ways_ = std::move(*parsed);
+    Contenders contenders;
+    contenders.contenders_ = std::move(*parsed);
     const Parameters parameters;
-    for (Contender &way : ways.ways_) {
-        if (Status status =
-                parameters.set(way.algorithm.empty() ? "auto" : way.algorithm, way.chunk_bytes);
+    for (Contender &contender : contenders.contenders_) {
+        if (Status status = parameters.set(
+                contender.algorithm.empty() ? "auto" : contender.algorithm, contender.chunk_bytes);
             !status.ok()) {
             return status;
         }
-        MPI_Comm_dup(comm, &way.comm);
+        MPI_Comm_dup(comm, &contender.comm);
         // The first call is when a communicator takes the settings.
         int one = 1;
-        MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, way.comm);
+        MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, contender.comm);
     }
     if (Status status = parameters.set("auto", 0); !status.ok()) {
         return status;
     }
-    return ways;
+    return contenders;
 }
 
 Contenders::~Contenders()
 {
-    for (Contender &way : ways_) {
-        if (way.comm != MPI_COMM_NULL) {
-            MPI_Comm_free(&way.comm);
+    for (Contender &contender : contenders_) {
+        if (contender.comm != MPI_COMM_NULL) {
+            MPI_Comm_free(&contender.comm);
         }
     }
 }

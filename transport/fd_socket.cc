@@ -1,4 +1,4 @@
-#include "transport/fd_channel.h"
+#include "transport/fd_socket.h"
 
 #include "base/own_user.h"
 
@@ -159,7 +159,7 @@ constexpr const char *kHasEnded =
 
 UniqueFd::~UniqueFd() { mark_.close(fd_); }
 
-struct FdChannel::Impl {
+struct FdSocket::Impl {
     // What we have asked an owner for.
     struct Asked {
         bool sent = false;
@@ -205,7 +205,7 @@ struct FdChannel::Impl {
 
 // Whoever is not of our user is shown out before a byte of his is read. Calls ask this often, and
 // accept4() takes microseconds to say that nobody is there: it makes a socket first.
-void FdChannel::Impl::accept_all()
+void FdSocket::Impl::accept_all()
 {
     if (socket.get() < 0) {
         (void)listen(); // again: it could not, the last time
@@ -242,7 +242,7 @@ void FdChannel::Impl::accept_all()
 
 // Those that ask learn it by the end of their connections. A process that was forked off keeps
 // these alive, and our name with them; but then nobody can connect any more, which is_deaf() sees.
-void FdChannel::Impl::let_nobody_in()
+void FdSocket::Impl::let_nobody_in()
 {
     if (socket.is_ours()) {
         (void)shutdown(socket.get(), SHUT_RDWR);
@@ -251,7 +251,7 @@ void FdChannel::Impl::let_nobody_in()
 }
 
 // At our name. What failed, with errno set, or null.
-const char *FdChannel::Impl::listen()
+const char *FdSocket::Impl::listen()
 {
     constexpr int kMost = 4096; // the system's limit holds too
     UniqueFd made = open_socket();
@@ -269,14 +269,14 @@ const char *FdChannel::Impl::listen()
     return nullptr;
 }
 
-void FdChannel::Impl::answer_all()
+void FdSocket::Impl::answer_all()
 {
     accept_all();
     std::erase_if(askers, [this](Asker &asker) { return !serve(asker); });
 }
 
 // False if the asker is gone.
-bool FdChannel::Impl::serve(Asker &asker)
+bool FdSocket::Impl::serve(Asker &asker)
 {
     while (asker.socket.is_ours() &&
            (!asker.unanswered || answer(asker.socket.get(), *asker.unanswered))) {
@@ -292,7 +292,7 @@ bool FdChannel::Impl::serve(Asker &asker)
 }
 
 // False if it has to be tried again.
-bool FdChannel::Impl::answer(int to, std::uint64_t token)
+bool FdSocket::Impl::answer(int to, std::uint64_t token)
 {
     Message message{};
     message.magic = kMagic;
@@ -324,7 +324,7 @@ bool FdChannel::Impl::answer(int to, std::uint64_t token)
 }
 
 // The owner has no socket afterwards where it has too much to do: it is to be tried again.
-Status FdChannel::Impl::connect(Owner &owner, std::uint64_t to)
+Status FdSocket::Impl::connect(Owner &owner, std::uint64_t to)
 {
     UniqueFd made = open_socket();
     const Address address(to);
@@ -362,7 +362,7 @@ bool is_time_to_try(std::uint32_t looks) noexcept
 
 } // namespace
 
-void FdChannel::Impl::receive_answers(Owner &owner)
+void FdSocket::Impl::receive_answers(Owner &owner)
 {
     Received received;
     while (owner.socket.get() >= 0) {
@@ -394,10 +394,10 @@ void FdChannel::Impl::receive_answers(Owner &owner)
     }
 }
 
-FdChannel::FdChannel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-FdChannel::~FdChannel() = default;
+FdSocket::FdSocket(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+FdSocket::~FdSocket() = default;
 
-Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
+Result<std::shared_ptr<FdSocket>> FdSocket::create(const Log &log)
 {
     auto impl = std::make_unique<Impl>();
     impl->log = log;
@@ -413,18 +413,18 @@ Result<std::shared_ptr<FdChannel>> FdChannel::create(const Log &log)
                      failed, std::strerror(errno));
     }
     impl->spare = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    return std::shared_ptr<FdChannel>(new FdChannel(std::move(impl)));
+    return std::shared_ptr<FdSocket>(new FdSocket(std::move(impl)));
 }
 
-std::uint64_t FdChannel::name() const noexcept { return impl_->name; }
+std::uint64_t FdSocket::name() const noexcept { return impl_->name; }
 
-void FdChannel::set_source(FdSource *source) noexcept
+void FdSocket::set_source(FdSource *source) noexcept
 {
     const std::lock_guard lock(impl_->mutex);
     impl_->source = source;
 }
 
-void FdChannel::step() noexcept
+void FdSocket::step() noexcept
 {
     const std::lock_guard lock(impl_->mutex);
     try {
@@ -434,7 +434,7 @@ void FdChannel::step() noexcept
     }
 }
 
-Result<std::optional<FdBundle>> FdChannel::take(const FdTicket &ticket)
+Result<std::optional<FdBundle>> FdSocket::take(const FdTicket &ticket)
 {
     const std::lock_guard lock(impl_->mutex);
     impl_->answer_all(); // who asks us may be whom we ask

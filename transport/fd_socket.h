@@ -40,7 +40,7 @@ private:
 
 // Where to ask, and for what.
 struct FdTicket {
-    std::uint64_t socket; // FdChannel::name() of the owner
+    std::uint64_t socket; // FdSocket::name() of the owner
     std::uint64_t token;
 };
 
@@ -60,12 +60,12 @@ public:
 };
 
 // Thread safe. Nothing waits.
-class FdChannel {
+class FdSocket {
 public:
-    static Result<std::shared_ptr<FdChannel>> create(const Log &log);
-    ~FdChannel();
-    FdChannel(const FdChannel &) = delete;
-    FdChannel &operator=(const FdChannel &) = delete;
+    static Result<std::shared_ptr<FdSocket>> create(const Log &log);
+    ~FdSocket();
+    FdSocket(const FdSocket &) = delete;
+    FdSocket &operator=(const FdSocket &) = delete;
 
     // Random, not 0.
     [[nodiscard]] std::uint64_t name() const noexcept;
@@ -81,7 +81,7 @@ public:
 
 private:
     struct Impl;
-    explicit FdChannel(std::unique_ptr<Impl> impl);
+    explicit FdSocket(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };
 

@@ -1,6 +1,6 @@
-// File descriptors on their way between two channels. Nothing waits, nothing leaks, strangers get
+// File descriptors on their way between two sockets. Nothing waits, nothing leaks, strangers get
 // nothing.
-#include "transport/fd_channel.h"
+#include "transport/fd_socket.h"
 
 #include "test/unit/failing_call.h"
 
@@ -57,11 +57,11 @@ private:
     UniqueFd file_;
 };
 
-std::shared_ptr<FdChannel> make_channel()
+std::shared_ptr<FdSocket> make_channel()
 {
-    auto channel = FdChannel::create({});
-    EXPECT_TRUE(channel.ok()) << channel.status().message();
-    return *channel;
+    auto socket = FdSocket::create({});
+    EXPECT_TRUE(socket.ok()) << socket.status().message();
+    return *socket;
 }
 
 int descriptors()
@@ -74,7 +74,7 @@ int descriptors()
     return count;
 }
 
-TEST(FdChannelTest, TheOwnersNextStepAnswers)
+TEST(FdSocketTest, TheOwnersNextStepAnswers)
 {
     Files files;
     const auto owner = make_channel(), user = make_channel();
@@ -95,7 +95,7 @@ TEST(FdChannelTest, TheOwnersNextStepAnswers)
     owner->set_source(nullptr);
 }
 
-TEST(FdChannelTest, AsManyDescriptorsAsTheLimitAllowsArriveInOrder)
+TEST(FdSocketTest, AsManyDescriptorsAsTheLimitAllowsArriveInOrder)
 {
     Files files(kMaxFds);
     const auto owner = make_channel(), user = make_channel();
@@ -110,7 +110,7 @@ TEST(FdChannelTest, AsManyDescriptorsAsTheLimitAllowsArriveInOrder)
     owner->set_source(nullptr);
 }
 
-TEST(FdChannelTest, TwoProcessesMayAskEachOtherAtOnce)
+TEST(FdSocketTest, TwoProcessesMayAskEachOtherAtOnce)
 {
     Files one_files, other_files;
     const auto one = make_channel(), other = make_channel();
@@ -127,7 +127,7 @@ TEST(FdChannelTest, TwoProcessesMayAskEachOtherAtOnce)
     other->set_source(nullptr);
 }
 
-TEST(FdChannelTest, ATokenThatIsNotKnownIsAnError)
+TEST(FdSocketTest, ATokenThatIsNotKnownIsAnError)
 {
     Files files;
     const auto owner = make_channel(), user = make_channel();
@@ -139,7 +139,7 @@ TEST(FdChannelTest, ATokenThatIsNotKnownIsAnError)
     owner->set_source(nullptr);
 }
 
-TEST(FdChannelTest, AnOwnerWithoutASourceRefuses)
+TEST(FdSocketTest, AnOwnerWithoutASourceRefuses)
 {
     const auto owner = make_channel(), user = make_channel();
     const FdTicket ticket{.socket = owner->name(), .token = 1};
@@ -148,7 +148,7 @@ TEST(FdChannelTest, AnOwnerWithoutASourceRefuses)
     EXPECT_FALSE(user->take(ticket).ok());
 }
 
-TEST(FdChannelTest, AnOwnerThatHasEndedIsAnErrorWithTheWayOut)
+TEST(FdSocketTest, AnOwnerThatHasEndedIsAnErrorWithTheWayOut)
 {
     std::uint64_t name = 0;
     {
@@ -160,7 +160,7 @@ TEST(FdChannelTest, AnOwnerThatHasEndedIsAnErrorWithTheWayOut)
 }
 
 // More askers than the queue of a socket holds: who finds it full asks again.
-TEST(FdChannelTest, AFullQueueOnlyDelays)
+TEST(FdSocketTest, AFullQueueOnlyDelays)
 {
     Files files;
     const auto owner = make_channel(), user = make_channel();
@@ -185,7 +185,7 @@ TEST(FdChannelTest, AFullQueueOnlyDelays)
     owner->set_source(nullptr);
 }
 
-TEST(FdChannelTest, NoDescriptorIsLeft)
+TEST(FdSocketTest, NoDescriptorIsLeft)
 {
     const int before = descriptors();
     {
@@ -205,7 +205,7 @@ TEST(FdChannelTest, NoDescriptorIsLeft)
     EXPECT_EQ(descriptors(), before);
 }
 
-TEST(FdChannelTest, NoRoomForDescriptorsIsAnError)
+TEST(FdSocketTest, NoRoomForDescriptorsIsAnError)
 {
     const auto owner = make_channel(), user = make_channel();
     const pid_t child = fork();
@@ -246,11 +246,11 @@ template <class What> bool as_another_user(What what)
     return WEXITSTATUS(status) != 2;
 }
 
-TEST(FdChannelTest, AnotherUsersChannelIsNotAsked)
+TEST(FdSocketTest, AnotherUsersChannelIsNotAsked)
 {
     const auto owner = make_channel();
     if (!as_another_user([&owner] {
-            const auto stranger = FdChannel::create({});
+            const auto stranger = FdSocket::create({});
             const auto taken = (*stranger)->take({.socket = owner->name(), .token = 1});
             return !taken.ok() && taken.status().message().find("same user") != std::string::npos;
         })) {
@@ -260,7 +260,7 @@ TEST(FdChannelTest, AnotherUsersChannelIsNotAsked)
 
 // Another user's connections and questions, more than a queue of datagrams would hold, change
 // nothing: our user's question is answered in the owner's next step.
-TEST(FdChannelTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
+TEST(FdSocketTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
 {
     Files files;
     const auto owner = make_channel(), user = make_channel();
@@ -298,7 +298,7 @@ TEST(FdChannelTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
     owner->set_source(nullptr);
 }
 
-TEST(FdChannelTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
+TEST(FdSocketTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
 {
     auto owner = make_channel();
     const auto user = make_channel();
@@ -310,7 +310,7 @@ TEST(FdChannelTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
     EXPECT_NE(taken.status().message().find("it has ended"), std::string::npos);
 }
 
-TEST(FdChannelTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
+TEST(FdSocketTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
 {
     const auto owner = make_channel(), user = make_channel();
     const FdTicket ticket{.socket = owner->name(), .token = 1};
@@ -394,7 +394,7 @@ INSTANTIATE_TEST_SUITE_P(Errors, NoAcceptTest,
                          ::testing::Values(EPERM, EACCES, ENOSYS, EMFILE, ENOMEM, EINVAL));
 
 // A program closes what is not its own, and opens files of its own.
-TEST(FdChannelTest, AForeignFileIsLeftAloneAndTheNextAskerIsServed)
+TEST(FdSocketTest, AForeignFileIsLeftAloneAndTheNextAskerIsServed)
 {
     const int next = dup(0);
     close(next);

@@ -1,4 +1,4 @@
-// The body of the kernels, run on the CPU as many lanes: addressing, alignment, aliasing, folds.
+// The body of the kernels, run on the CPU as many threads: addressing, alignment, aliasing, folds.
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
 #include "emulated_kernels/collapsed.h"
@@ -44,11 +44,12 @@ private:
     std::size_t first_, bytes_;
 };
 
-template <class Op, class T, class Outputs, class Inputs> void
-reduce_in_lanes(const Outputs &outputs, const Inputs &inputs, std::size_t count, std::size_t lanes)
+template <class Op, class T, class Outputs, class Inputs>
+void reduce_in_threads(const Outputs &outputs, const Inputs &inputs, std::size_t count,
+                       std::size_t threads)
 {
-    for (std::size_t lane = lanes; lane-- > 0;) { // any order of the lanes will do
-        reduce_lane<Op, T>(outputs, inputs, count, lane, lanes);
+    for (std::size_t thread = threads; thread-- > 0;) { // any order of the threads will do
+        reduce_as_thread<Op, T>(outputs, inputs, count, thread, threads);
     }
 }
 
@@ -67,12 +68,12 @@ public:
 
     // dst = op(a, b), the pointers shifted by the given numbers of bytes.
     void three_inputs(std::size_t count, std::size_t to, std::size_t left, std::size_t right,
-                      std::size_t lanes)
+                      std::size_t threads)
     {
         const Bytes a = elements(count, 1), b = elements(count, 2);
         Shifted dst(elements(count, 3), to), x(a, left), y(b, right);
-        reduce_in_lanes<Op, T>(OneOutput{{dst.data()}}, TwoInputs{{x.data(), y.data()}}, count,
-                               lanes);
+        reduce_in_threads<Op, T>(OneOutput{{dst.data()}}, TwoInputs{{x.data(), y.data()}}, count,
+                                 threads);
         expect(dst, {a, b}, "three inputs", count, to);
         EXPECT_EQ(test::first_difference(kind_, x.content(), a), -1);
         EXPECT_EQ(test::first_difference(kind_, y.content(), b), -1);
@@ -81,7 +82,7 @@ public:
     // `terms` inputs and `results` outputs, of which the first `in_place` are inputs `alias` and
     // on.
     void many_inputs(std::size_t count, int terms, int results, int in_place, int alias,
-                     Shifts shifts, std::size_t lanes = 3)
+                     Shifts shifts, std::size_t threads = 3)
     {
         std::vector<Bytes> contents;
         std::vector<Shifted> buffers;
@@ -102,7 +103,7 @@ public:
             is_output[at] = true;
             outputs.output[k] = buffers[at].data();
         }
-        reduce_in_lanes<Op, T>(outputs, inputs, count, lanes);
+        reduce_in_threads<Op, T>(outputs, inputs, count, threads);
         const std::vector<Bytes> in(contents.begin(), contents.begin() + terms);
         for (std::size_t k = 0; k < buffers.size(); ++k) {
             if (is_output[k]) {
@@ -137,7 +138,7 @@ private:
 #define FOR_EACH_CASE(Op, op, Kind, kind) \
     run(Case<Op, element::Kind>(ReduceOp::k##Op, ElementKind::k##Kind));
 
-TEST(ReduceLane, EqualAlignmentOfAnyKindAndAnyLength)
+TEST(ReduceThreads, EqualAlignmentOfAnyKindAndAnyLength)
 {
     const auto run = [](auto one) {
         for (std::size_t count = 0; count <= 100; ++count) {
@@ -150,7 +151,7 @@ TEST(ReduceLane, EqualAlignmentOfAnyKindAndAnyLength)
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, DifferentAlignments)
+TEST(ReduceThreads, DifferentAlignments)
 {
     const auto run = [](auto one) {
         for (std::size_t shift = 0; shift <= 16; ++shift) {
@@ -162,7 +163,7 @@ TEST(ReduceLane, DifferentAlignments)
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, ManyInputsAreALeftFoldInAnyNumber)
+TEST(ReduceThreads, ManyInputsAreALeftFoldInAnyNumber)
 {
     const auto run = [](auto one) {
         for (int terms = 1; terms <= kMaxReduceInputs; ++terms) {
@@ -174,7 +175,7 @@ TEST(ReduceLane, ManyInputsAreALeftFoldInAnyNumber)
     HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, AnyNumberOfOutputsGetTheSameResult)
+TEST(ReduceThreads, AnyNumberOfOutputsGetTheSameResult)
 {
     const auto run = [](auto one) {
         for (int results = 1; results <= kMaxReduceInputs; ++results) {
@@ -187,7 +188,7 @@ TEST(ReduceLane, AnyNumberOfOutputsGetTheSameResult)
     HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, AnOutputMayBeAnyOfTheInputs)
+TEST(ReduceThreads, AnOutputMayBeAnyOfTheInputs)
 {
     const auto run = [](auto one) {
         for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
@@ -201,7 +202,7 @@ TEST(ReduceLane, AnOutputMayBeAnyOfTheInputs)
     HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, EveryOutputMayBeAnInputOfItsOwn)
+TEST(ReduceThreads, EveryOutputMayBeAnInputOfItsOwn)
 {
     const auto run = [](auto one) {
         for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
@@ -213,7 +214,7 @@ TEST(ReduceLane, EveryOutputMayBeAnInputOfItsOwn)
     HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
+TEST(ReduceThreads, EveryShiftOfManyInputsAndOutputs)
 {
     const auto run = [](auto one) {
         for (std::size_t count = 0; count <= 33; ++count) {
@@ -225,7 +226,7 @@ TEST(ReduceLane, EveryShiftOfManyInputsAndOutputs)
     HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, OneLaneOfManyInputsWorksPieceByPiece)
+TEST(ReduceThreads, OneThreadOfManyInputsWorksPieceByPiece)
 {
     const auto run = [](auto one) {
         for (const std::size_t count : {0, 1, 37, 4099}) {
@@ -250,7 +251,7 @@ void expect_fold_in_order(Bits large, Bits one, Bits minus_large, Bits wanted)
         in[k].assign(kCount, bits_as<T>(value[k]));
         inputs.input[k] = in[k].data();
     }
-    reduce_in_lanes<Op, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
+    reduce_in_threads<Op, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
     for (const T &sum : in[1]) {
         EXPECT_EQ(bits_as<Bits>(sum), wanted);
     }
@@ -258,7 +259,7 @@ void expect_fold_in_order(Bits large, Bits one, Bits minus_large, Bits wanted)
 
 constexpr std::uint16_t kHalfOf2To11 = 0x6800, kBfloat16Of2To8 = 0x4380, kSign = 0x8000;
 
-TEST(ReduceLane, AFoldKeepsTheOrderOfTheInputsAndRoundsEverySum)
+TEST(ReduceThreads, AFoldKeepsTheOrderOfTheInputsAndRoundsEverySum)
 {
     expect_fold_in_order<Sum, float, std::uint32_t>(0x4b800000, 0x3f800000, 0xcb800000, 0); // 2^24
     expect_fold_in_order<Sum, Half, std::uint16_t>(kHalfOf2To11, 0x3c00, kHalfOf2To11 | kSign, 0);
@@ -266,7 +267,7 @@ TEST(ReduceLane, AFoldKeepsTheOrderOfTheInputsAndRoundsEverySum)
                                                        kBfloat16Of2To8 | kSign, 0);
 }
 
-TEST(ReduceLane, ASumInFloatIsRoundedAtItsEndAlone)
+TEST(ReduceThreads, ASumInFloatIsRoundedAtItsEndAlone)
 {
     expect_fold_in_order<SumOnce, Half, std::uint16_t>(kHalfOf2To11, 0x3c00, kHalfOf2To11 | kSign,
                                                        0x4000);
@@ -276,7 +277,7 @@ TEST(ReduceLane, ASumInFloatIsRoundedAtItsEndAlone)
     expect_fold_in_order<SumOnce, Half, std::uint16_t>(0x7bff, 0x7400, 0xfbff, 0x7800);
 }
 
-TEST(ReduceLane, LongVectorsInManyLanes)
+TEST(ReduceThreads, LongVectorsInManyThreads)
 {
     const auto run = [](auto one) {
         one.three_inputs(3001, 0, 0, 0, 96);
@@ -285,7 +286,7 @@ TEST(ReduceLane, LongVectorsInManyLanes)
     HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
 }
 
-TEST(ReduceLane, PacksOfSixteenBytesAreUsedWheneverTheAlignmentsAgree)
+TEST(ReduceThreads, PacksOfSixteenBytesAreUsedWheneverTheAlignmentsAgree)
 {
     alignas(16) char memory[256];
     const TwoInputs inputs{{memory + 64 + 4, memory + 128 + 4}};

@@ -1,7 +1,6 @@
-// The ways that a call can go. Each is a coroutine that returns the call's result as
+// The protocols that serve a call. Each is a coroutine that returns the call's result as
 // hetcoll_allreduce() does. What decides between them is the same on every rank: facts that do not
-// depend on the rank, and what the ranks have told each other. docs/architecture.md has the
-// protocol.
+// depend on the rank, and what the ranks have told each other: docs/architecture.md.
 #pragma once
 
 #include "choice/arrivals.h"
@@ -32,10 +31,10 @@ void wait_for_contexts(Call &call);
 // This rank cannot use its GPU now.
 void must_stage(Call &call, const Status &problem);
 
-// ---- choosing.cc: which way a call goes ----
+// ---- choosing.cc: which protocol serves a call ----
 
 // The one that it begins with. `call` is of what was given.
-[[nodiscard]] Task<int> way_of(Call &call, const hetcoll_call &given);
+[[nodiscard]] Task<int> protocol_of(Call &call, const hetcoll_call &given);
 // What a rank that does not know a user-defined op does in its first meeting, all ranks do.
 [[nodiscard]] bool is_small_user_op(const Call &call);
 // Its first meeting is that of host(), known before it.

@@ -1,6 +1,6 @@
-// The vectors' way by RDMA, beside connections of TLS: each connection may have a lane, a queue
-// pair of this side's device that is connected with one of the other side's. The sides tell each
-// other where by TLS (RdmaOffer). A packet that does not have the token of a lane is dropped.
+// The vectors' way by RDMA, beside connections of TLS: each connection may have a queue
+// pair of this side's device, which is connected with one of the other side's. The sides tell each
+// other where by TLS (RdmaOffer). A packet that does not have the token of a queue pair is dropped.
 #pragma once
 
 #include "aggregator/frame.h"
@@ -13,16 +13,16 @@
 
 namespace hetcoll {
 
-class RdmaLanes final : private RdmaDevice::Events {
+class RdmaQueuePairs final : private RdmaDevice::Events {
 public:
-    static Result<std::unique_ptr<RdmaLanes>> open(const std::string &device);
-    ~RdmaLanes();
-    RdmaLanes(const RdmaLanes &) = delete;
-    RdmaLanes &operator=(const RdmaLanes &) = delete;
+    static Result<std::unique_ptr<RdmaQueuePairs>> open(const std::string &device);
+    ~RdmaQueuePairs();
+    RdmaQueuePairs(const RdmaQueuePairs &) = delete;
+    RdmaQueuePairs &operator=(const RdmaQueuePairs &) = delete;
 
     [[nodiscard]] const std::string &name() const noexcept { return device_->name(); }
 
-    // Makes a lane for the connection, and answers what to tell the other side.
+    // Makes one for the connection, and answers what to tell the other side.
     Result<RdmaOffer> add(Connection connection);
     // From now on it sends and receives. `to` is of somebody who has shown the key, and may be
     // anything.
@@ -46,15 +46,16 @@ public:
         Connection connection;
         std::string why;
     };
-    // What has come, in its order, and which lanes are lost: they are to be removed.
+    // What has come, in its order, and which queue pairs are lost: they are to be removed.
     bool progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost);
-    // Lanes are lost of which the device has taken nothing for so long, although something waits.
+    // Queue pairs are lost of which the device has taken nothing for so long, although something
+    // waits.
     void look_at_readers(Standstill::Clock::time_point now, Standstill::Clock::duration most);
     // A descriptor that can be read when progress() has something to do; -1: it has already.
     [[nodiscard]] int arm();
 
 private:
-    struct Lane {
+    struct QueuePair {
         RdmaDevice::Queue queue = nullptr;
         std::uint64_t secret = 0;
         bool connected = false, lost = false;
@@ -67,15 +68,15 @@ private:
         Standstill unread;
     };
 
-    RdmaLanes() = default;
-    Lane *find(Connection connection);
+    RdmaQueuePairs() = default;
+    QueuePair *find(Connection connection);
     void on_packet(const RdmaToken &token, std::span<const std::byte> bytes) override;
     void on_broken(RdmaDevice::Queue queue, const char *why) override;
-    void write_out(Connection connection, Lane &lane);
-    void lose(Connection connection, Lane &lane, std::string why);
+    void write_out(Connection connection, QueuePair &pair);
+    void lose(Connection connection, QueuePair &pair, std::string why);
 
     std::unique_ptr<RdmaDevice> device_;
-    std::unordered_map<Connection, Lane> lanes_;
+    std::unordered_map<Connection, QueuePair> queue_pairs_;
     std::vector<Connection> blocked_; // have more to send than the device took
     std::vector<Arrived> arrived_;
     std::vector<Lost> lost_;
