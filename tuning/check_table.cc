@@ -1,7 +1,5 @@
 #include "tuning/check_table.h"
 
-#include "tuning/curves.h"
-
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -34,7 +32,6 @@ std::string describe(const Setup &setup, std::int64_t bytes)
     return text;
 }
 
-// The one that a rule takes, as far as it was measured: else the fastest one of its algorithm.
 std::size_t variant_of(const Curves &curves, const SizeRule &rule, std::size_t s)
 {
     const auto distance = [&](std::size_t v) {
@@ -61,19 +58,13 @@ public:
 
     void look(std::size_t s, std::int64_t limit_ppm)
     {
-        AlgorithmSet measured = 0;
-        for (std::size_t v = 0; v < curves_.variants().size(); ++v) {
-            if (curves_.measured(v, s)) {
-                measured |= bit(curves_.variants()[v].algorithm);
-            }
-        }
-        const std::int64_t bytes = curves_.sizes()[s];
-        const int rule = table_.find(query_of(setup_, bytes), measured);
-        if (rule < 0) {
+        const auto found = chosen_variant(table_, setup_, curves_, s);
+        if (!found) {
             return;
         }
         ++check_.choices;
-        const std::size_t chosen = variant_of(curves_, table_.rule(rule), s);
+        const std::int64_t bytes = curves_.sizes()[s];
+        const std::size_t chosen = *found;
         const Loss loss = curves_.loss_ppm(chosen, s);
         if (kMillion + loss.least > limit_ppm) {
             check_.exceptions.push_back(slower(chosen, s, loss));
@@ -122,6 +113,19 @@ private:
 };
 
 } // namespace
+
+std::optional<std::size_t> chosen_variant(const Table &table, const Setup &setup,
+                                          const Curves &curves, std::size_t s)
+{
+    AlgorithmSet measured = 0;
+    for (std::size_t v = 0; v < curves.variants().size(); ++v) {
+        if (curves.measured(v, s)) {
+            measured |= bit(curves.variants()[v].algorithm);
+        }
+    }
+    const int rule = table.find(query_of(setup, curves.sizes()[s]), measured);
+    return rule < 0 ? std::nullopt : std::optional(variant_of(curves, table.rule(rule), s));
+}
 
 TableCheck check_table(const Table &table, const Measurements &measurements, std::int64_t limit_ppm)
 {

@@ -1,13 +1,20 @@
 // Is a table still right? Compares its choices with measurements that it was not made from.
 #pragma once
 
-#include "tuning/measurements.h"
+#include "tuning/curves.h"
 #include "tuning/table.h"
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hetcoll {
+
+// Returns which of the setup's variants the table takes at sizes()[s]: the one that the rule says,
+// as far as it was measured, else the fastest one of its algorithm. Nothing: there is no rule.
+[[nodiscard]] std::optional<std::size_t> chosen_variant(const Table &table, const Setup &setup,
+                                                        const Curves &curves, std::size_t s);
 
 struct TableCheck {
     int choices = 0;                     // sizes of setups for which the table has a rule
