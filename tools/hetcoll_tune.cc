@@ -52,12 +52,17 @@ Status write_page(OutputFile &page, const std::string &table_path, const Topolog
     if (!file.ok()) {
         return error(Errc::kInvalid, "%s", file.status().message().c_str());
     }
-    const Result<Table> table = Table::select_named(*file, measurements.front().machine);
+    const std::string &machine = measurements.front().machine;
+    Result<JobTable> table = table_of_job(*file, machine, {});
     if (!table.ok()) {
         return error(Errc::kInvalid, "%s", table.status().message().c_str());
     }
-    const Result<std::string> text = print_report(
-        {.topology = topology, .table = &*table, .measurements = measurements, .nodes = nodes});
+    const Result<std::string> text = print_report({.topology = topology,
+                                                   .file = &*file,
+                                                   .machine = machine,
+                                                   .table = std::move(*table),
+                                                   .measurements = measurements,
+                                                   .nodes = nodes});
     if (!text.ok()) {
         return error(text.status().code(), "%s", text.status().message().c_str());
     }

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -32,23 +31,23 @@ std::string print_range(const char *what, const Range &range)
     return ", " + std::string(what) + " " + (range.min == range.max ? low : low + " to " + high);
 }
 
-std::string print_source(const Choice &choice, const Query &query, const JobTable &by)
+// "FILE:LINE, bytes 0 to 4096, ranks 2 to 8": where a rule is, and what for.
+std::string print_rule(const Table &table, int rule)
 {
-    const Table *const table = by.table ? &*by.table : nullptr;
-    std::string text;
-    if (choice.forced_unavailable) {
-        text =
-            format("the algorithm asked for, %s, cannot run here; ", algorithm_name(*query.forced));
+    const RuleSet &set = table.set_of(rule);
+    const SizeRule &size = table.rule(rule);
+    std::string text = format("%s:%d", table.path().c_str(), size.line);
+    text += print_range("bytes", size.bytes) + print_range("ranks", set.ranks) +
+            print_range("nodes", set.nodes) + print_range("ranks on a node", set.ranks_per_node) +
+            print_range("ranks on a GPU", set.ranks_per_gpu) +
+            print_range("bytes of an element", set.element_bytes);
+    if (set.op) {
+        text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
     }
-    switch (choice.source) {
-    case ChoiceSource::kForced: return text + "it is asked for";
-    case ChoiceSource::kTable: return text + "the rule in " + print_rule(*table, choice.rule);
-    case ChoiceSource::kPrice: break;
+    if (set.memory) {
+        text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
     }
-    return text + "the cheapest one, " +
-           (table != nullptr  ? "the table has no rule for the call"
-            : by.note.empty() ? "there is no table"
-                              : "a job ignores the table");
+    return text + (set.machine.empty() ? "" : ", machine " + set.machine);
 }
 
 std::string print_call(const Query &query)
@@ -241,13 +240,7 @@ Explained explain(Query query, const NodesView &view, std::size_t small_limit, c
 {
     const bool small = query.bytes <= small_limit;
     const Table *const table = by.table ? &*by.table : nullptr;
-    query.links = view.links;
-    query.available =
-        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
-                query.bytes, small_limit, true);
-    if (query.aggregators > 0 && !small) {
-        query.available |= algorithms_of(Form::kServers);
-    }
+    query = on_nodes(query, view, small_limit);
     const auto begin = std::chrono::steady_clock::now();
     const Choice choice = prices.choose(query, table);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
@@ -328,17 +321,7 @@ Result<JobTable> select_table(const ExplainRequest &request, const Query &query,
     if (!file.ok()) {
         return file.take_status();
     }
-    std::vector<Topology> nodes;
-    if (topology != nullptr) {
-        std::vector<int> used(static_cast<std::size_t>(most_gpus_on_a_node(query)));
-        std::iota(used.begin(), used.end(), 0);
-        Result<Topology> node = fragment(*topology, used);
-        if (!node.ok()) {
-            return node.take_status();
-        }
-        nodes.push_back(std::move(*node));
-    }
-    return table_of_job(*file, request.machine, nodes, request.driver);
+    return table_of_call(*file, request.machine, query, topology, request.driver);
 }
 
 } // namespace
@@ -377,22 +360,35 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
     line.add_flag("--reproducible", request.reproducible, "left folds in rank order only");
 }
 
-std::string print_rule(const Table &table, int rule)
+std::string print_source(const Choice &choice, const Query &query, const JobTable &by)
 {
-    const RuleSet &set = table.set_of(rule);
-    const SizeRule &size = table.rule(rule);
-    std::string text = format("%s:%d", table.path().c_str(), size.line);
-    text += print_range("bytes", size.bytes) + print_range("ranks", set.ranks) +
-            print_range("nodes", set.nodes) + print_range("ranks on a node", set.ranks_per_node) +
-            print_range("ranks on a GPU", set.ranks_per_gpu) +
-            print_range("bytes of an element", set.element_bytes);
-    if (set.op) {
-        text += *set.op == OpClass::kSum ? ", sums" : ", other ops than sums";
+    const Table *const table = by.table ? &*by.table : nullptr;
+    std::string text;
+    if (choice.forced_unavailable) {
+        text =
+            format("the algorithm asked for, %s, cannot run here; ", algorithm_name(*query.forced));
     }
-    if (set.memory) {
-        text += *set.memory == CallMemory::kDevice ? ", device memory" : ", mixed memory";
+    switch (choice.source) {
+    case ChoiceSource::kForced: return text + "it is asked for";
+    case ChoiceSource::kTable: return text + "the rule in " + print_rule(*table, choice.rule);
+    case ChoiceSource::kPrice: break;
     }
-    return text + (set.machine.empty() ? "" : ", machine " + set.machine);
+    return text + "the cheapest one, " +
+           (table != nullptr  ? "the table has no rule for the call"
+            : by.note.empty() ? "there is no table"
+                              : "a job ignores the table");
+}
+
+Query on_nodes(Query query, const NodesView &view, std::size_t small_limit)
+{
+    query.links = view.links;
+    query.available =
+        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
+                query.bytes, small_limit, true);
+    if (query.aggregators > 0 && query.bytes > small_limit) {
+        query.available |= algorithms_of(Form::kServers);
+    }
+    return query;
 }
 
 Status check_explain(const CommandLine &line, const ExplainRequest &request,
@@ -447,6 +443,10 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
     if (!table.ok()) {
         return error(table.status().code(), "%s", table.status().message().c_str());
     }
+    Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
+    if (!prices.ok()) {
+        return prices.take_status();
+    }
     std::string text;
     Json json = json_document("hetcoll_info");
     json["explain"] = Json::array();
@@ -463,10 +463,6 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
                                        {"answer", answer}});
             text += answer;
             continue;
-        }
-        Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
-        if (!prices.ok()) {
-            return prices.take_status();
         }
         Explained one = explain(*query, *view, request.small_limit, *table, *prices, shares->text,
                                 topology, request.accumulate == "element");

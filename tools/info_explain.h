@@ -3,10 +3,11 @@
 // hetcoll_info fingerprint: what tells machines of one class, for tuning tables.
 #pragma once
 
+#include "choice/choose.h"
 #include "engine/types/settings.h"
 #include "tools/info_call.h"
+#include "tools/job_table.h"
 #include "topology/topology.h"
-#include "tuning/table.h"
 
 namespace hetcoll {
 
@@ -38,8 +39,12 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 
-// "FILE:LINE, bytes 0 to 4096, ranks 2 to 8": where a rule is, and what for.
-[[nodiscard]] std::string print_rule(const Table &table, int rule);
+// Returns the call as a job on such nodes sees it: with their links, and the algorithms that may
+// serve a call of its size.
+[[nodiscard]] Query on_nodes(Query query, const NodesView &view, std::size_t small_limit);
+// Says why `choice` serves the call: what comes after "because".
+[[nodiscard]] std::string print_source(const Choice &choice, const Query &query,
+                                       const JobTable &by);
 
 [[nodiscard]] std::string show_fingerprint(const Topology &topology, bool json);
 

@@ -62,7 +62,8 @@ std::vector<int> powers_up_to(int most)
 // All that a page is made from; print_report() looks at it.
 struct Sources {
     std::optional<Topology> topology;
-    std::optional<Table> table;
+    std::optional<TableFile> file;
+    JobTable table;
     std::vector<Measurements> measurements;
     std::optional<TraceJob> job;
 };
@@ -94,9 +95,10 @@ Result<Sources> read_sources(const HtmlRequest &request, const TopologyRequest &
             std::fprintf(stderr, "hetcoll_info: %s: %s\n", explain.table.c_str(),
                          table->note.c_str());
         }
-        sources.table = std::move(table->table);
-        if (measured.empty() && sources.table) {
-            measured = measurements_of(*file, sources.table->machine());
+        sources.table = std::move(*table);
+        sources.file = std::move(*file);
+        if (measured.empty() && sources.table.table) {
+            measured = measurements_of(*sources.file, sources.table.table->machine());
         }
     }
     for (const std::string &path : measured) {
@@ -143,7 +145,10 @@ Result<std::string> show_html(const HtmlRequest &request, const TopologyRequest 
     const Result<std::string> page =
         print_report({.topology = sources->topology ? &*sources->topology : nullptr,
                       .topology_name = topology.name,
-                      .table = sources->table ? &*sources->table : nullptr,
+                      .file = sources->file ? &*sources->file : nullptr,
+                      .machine = explain.machine,
+                      .driver = explain.driver,
+                      .table = std::move(sources->table),
                       .measurements = std::move(sources->measurements),
                       .job = sources->job ? &*sources->job : nullptr,
                       .nodes = powers_up_to(call.nodes),

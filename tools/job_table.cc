@@ -3,6 +3,7 @@
 #include "machine/topology_links.h"
 #include "tuning/common_table.h"
 
+#include <numeric>
 #include <utility>
 
 namespace hetcoll {
@@ -47,6 +48,23 @@ Result<JobTable> table_of_job(const TableFile &file, const std::string &machine,
         }
     }
     return JobTable{std::move(*named), std::move(note)};
+}
+
+Result<JobTable> table_of_call(const TableFile &file, const std::string &machine,
+                               const Query &query, const Topology *topology,
+                               const std::string &driver)
+{
+    std::vector<Topology> nodes;
+    if (topology != nullptr) {
+        std::vector<int> used(static_cast<std::size_t>(most_gpus_on_a_node(query)));
+        std::iota(used.begin(), used.end(), 0);
+        Result<Topology> node = fragment(*topology, used);
+        if (!node.ok()) {
+            return node.take_status();
+        }
+        nodes.push_back(std::move(*node));
+    }
+    return table_of_job(file, machine, nodes, driver);
 }
 
 } // namespace hetcoll

@@ -21,5 +21,10 @@ struct JobTable {
 [[nodiscard]] Result<JobTable> table_of_job(const TableFile &file, const std::string &machine,
                                             const std::vector<Topology> &nodes,
                                             const std::string &driver = "");
+// Likewise, of a job whose ranks take the first GPUs of nodes like `topology`, as the query says;
+// null: nothing is known of them.
+[[nodiscard]] Result<JobTable> table_of_call(const TableFile &file, const std::string &machine,
+                                             const Query &query, const Topology *topology,
+                                             const std::string &driver);
 
 } // namespace hetcoll

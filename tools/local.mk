@@ -36,21 +36,21 @@ libhetcoll_info_la_SOURCES = \
 	tools/ompi_info.h tools/ompi_info.cc \
 	tools/perfetto.h tools/perfetto.cc \
 	tools/report.h tools/report.cc tools/report_parts.h \
-	tools/report_job.cc tools/report_machine.cc tools/report_prices.cc \
+	tools/report_job.cc tools/report_machine.cc tools/report_answers.cc \
 	tools/trace_calls.h tools/trace_calls.cc
 
 # A report's page, style and scripts as strings: raw ones, whose end no file has.
 report_sources = \
 	tools/report/frame.html \
 	tools/report/style.css \
-	tools/report/choice.js \
+	tools/report/lookup.js \
 	tools/report/call.js \
 	tools/report/charts.js \
 	tools/report/page.js
 report_strings = \
 	tools/report/frame.inc \
 	tools/report/style.inc \
-	tools/report/choice.inc \
+	tools/report/lookup.inc \
 	tools/report/call.inc \
 	tools/report/charts.inc \
 	tools/report/page.inc
@@ -194,7 +194,7 @@ EXTRA_DIST += tools/hetcoll_sim_test.sh
 EXTRA_DIST += tools/info_says.sh tools/hetcoll_info_test.sh tools/hetcoll_info_subcommands_test.sh tools/hetcoll_info_calls_test.sh \
 	tools/hetcoll_info_trace_test.sh tools/hetcoll_info_schedule_test.sh tools/hetcoll_info_doctor_test.sh \
 	tools/perfetto_check.py \
-	tools/report_test.sh tools/report_test.js
+	tools/report_test.sh tools/report_test.js tools/report_check.py
 
 # The schemas of tuning tables and of what the tools print as JSON, for editors and validators.
 dist_pkgdata_DATA = tuning/hetcoll_tuning.schema.json \

@@ -2,6 +2,7 @@
 
 #include "hetcoll_config.h"
 
+#include "measure/sizes.h"
 #include "tools/report_parts.h"
 #include "topology/print.h"
 
@@ -19,7 +20,7 @@ constexpr std::string_view kStyle =
 #include "tools/report/style.inc"
     ;
 constexpr std::string_view kScripts[] = {
-#include "tools/report/choice.inc"
+#include "tools/report/lookup.inc"
     ,
 #include "tools/report/call.inc"
     ,
@@ -50,30 +51,35 @@ void put(std::string &page, std::string_view place, std::string_view text)
 
 Result<Json> data_of(const ReportInput &input)
 {
+    const Table *const table = input.table.table ? &*input.table.table : nullptr;
     Json data = {{"version", HETCOLL_VERSION},
+                 {"smallLimit", input.small_limit},
                  {"usualSmallLimit", hetcoll_default_settings().small_limit},
-                 {"algorithms", report_algorithms(input.small_limit)},
+                 {"mostBytes", kLargestSize},
+                 {"algorithms", Json::array()},
                  {"machine", Json()},
                  {"topology", Json()},
                  {"table", Json()},
-                 {"prices", Json::array()},
+                 {"setups", Json::array()},
                  {"measurements", Json::array()},
                  {"job", Json()}};
+    for (const AlgorithmRow &row : kAlgorithmRows) {
+        data["algorithms"].push_back(row.name);
+    }
     if (input.topology != nullptr && !input.topology->gpus().empty()) {
         data["machine"] = report_machine(*input.topology);
         data["topology"] = input.topology_name;
-        Result<Json> prices =
-            report_prices(*input.topology, input.nodes, input.measurements, input.small_limit);
-        if (!prices.ok()) {
-            return prices;
+        if (Status status = report_answers(input, data); !status.ok()) {
+            return status;
         }
-        data["prices"] = std::move(*prices);
     }
-    if (input.table != nullptr) {
-        data["table"] = report_table(*input.table);
+    if (input.file != nullptr) {
+        data["table"] = {{"path", input.file->path},
+                         {"machine", table != nullptr ? Json(table->machine()) : Json()},
+                         {"asked", input.machine}};
     }
     for (const Measurements &measurements : input.measurements) {
-        data["measurements"].push_back(report_measurements(measurements));
+        data["measurements"].push_back(report_measurements(measurements, table));
     }
     if (input.job != nullptr) {
         data["job"] = report_job(*input.job);

@@ -5,11 +5,10 @@
 
 #include "base/status.h"
 #include "engine/types/settings.h"
+#include "tools/job_table.h"
 #include "tuning/measurements.h"
-#include "tuning/table.h"
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,9 @@ struct TraceJob;
 struct ReportInput {
     const Topology *topology = nullptr; // of each node; null: no links and no prices
     std::string topology_name{};        // as --topology took it; empty: this machine's
-    const Table *table = nullptr;
+    const TableFile *file = nullptr;    // of the tuning table
+    std::string machine{}, driver{};    // of which the table is, as table_of_job() takes them
+    JobTable table{};                   // of a job on all GPUs
     std::vector<Measurements> measurements{};
     const TraceJob *job = nullptr;
     std::vector<int> nodes{1}; // calls on so many nodes have prices

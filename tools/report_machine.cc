@@ -2,7 +2,7 @@
 #include "tools/report_parts.h"
 #include "topology/print.h"
 #include "topology/route.h"
-#include "tuning/curves.h"
+#include "tuning/check_table.h"
 
 #include <map>
 #include <utility>
@@ -55,7 +55,7 @@ Json report_machine(const Topology &topology)
     return machine;
 }
 
-Json report_measurements(const Measurements &measurements)
+Json report_measurements(const Measurements &measurements, const Table *table)
 {
     std::map<Setup, std::vector<const Sample *>> setups;
     for (const Sample &sample : measurements.samples) {
@@ -66,7 +66,6 @@ Json report_measurements(const Measurements &measurements)
         const Curves curves(samples);
         Json json = {{"ranks", setup.ranks},
                      {"nodes", setup.nodes},
-                     {"onNode", {setup.ranks_per_node_min, setup.ranks_per_node_max}},
                      {"onGpu", setup.ranks_per_gpu},
                      {"element", setup.element_bytes},
                      {"op", setup.op == OpClass::kSum ? "sum" : "other"},
@@ -83,15 +82,17 @@ Json report_measurements(const Measurements &measurements)
             }
             Json curve = {{"name", variant_name(variant)},
                           {"algorithm", static_cast<int>(variant.algorithm)},
-                          {"chunk", variant.chunk_bytes},
-                          {"between", Json()},
                           {"us", std::move(us)}};
             if (variant.between_nodes) {
                 curve["name"] = variant_name(variant) + ", " +
                                 algorithm_name(*variant.between_nodes) + " between nodes";
-                curve["between"] = static_cast<int>(*variant.between_nodes);
             }
             json["curves"].push_back(std::move(curve));
+        }
+        for (std::size_t s = 0; s < curves.sizes().size(); ++s) {
+            const auto chosen = table != nullptr ? chosen_variant(*table, setup, curves, s)
+                                                 : std::optional<std::size_t>();
+            json["chosen"].push_back(chosen ? Json(*chosen) : Json());
         }
         list.push_back(std::move(json));
     }

@@ -8,11 +8,12 @@ const elementBytes = {
 };
 const otherOps = new Set(["other", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor"]);
 const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "allreduce", "call", "each", "hetcoll_info", "explain"]);
-const units = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 };
+const units = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
 function parseBytes(word) {
-    const match = /^(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?$/i.exec(word);
-    return match ? Math.round(Number(match[1]) * units[match[2].toLowerCase()]) : null;
+    const match = /^(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?$/i.exec(word);
+    const bytes = match ? Math.round(Number(match[1]) * units[match[2].toLowerCase()]) : 0;
+    return bytes >= 1 && bytes <= data.mostBytes ? bytes : null;
 }
 
 function printBytes(bytes) {
@@ -30,7 +31,11 @@ const optionOf = {
     "--ranks": (call, word) => { call.ranks = count("--ranks", word); },
     "--nodes": (call, word) => { call.nodes = count("--nodes", word); },
     "--ranks-per-node": (call, word) => { call.each = count("--ranks-per-node", word); },
-    "--element": (call, word) => { call.element = count("--element", word); },
+    "--element": (call, word) => {
+        const known = [...new Set(data.kinds?.map(({ element }) => element))];
+        call.element = Number(word);
+        if (!known.includes(call.element)) throw new CallError(`--element '${word ?? ""}' is not one of ${known.join(", ")}`);
+    },
     "--bytes": (call, word) => {
         call.bytes = parseBytes(word ?? "");
         if (call.bytes === null) throw new CallError(`--bytes '${word ?? ""}' is no size: write 4096, 64K or 4M`);
@@ -45,7 +50,7 @@ function count(what, word) {
 
 // Says what is wrong by a CallError.
 function parseCall(text) {
-    const call = { bytes: null, ranks: null, nodes: 1, each: null, element: 4, op: "sum", reproducible: false };
+    const call = { bytes: null, ranks: null, nodes: 1, each: null, element: 4, op: "sum", memory: "device", reproducible: false };
     const words = text.trim().split(/[\s,]+/).filter((word) => word !== "");
     for (let i = 0; i < words.length; ++i) {
         const word = words[i].toLowerCase();
@@ -54,6 +59,8 @@ function parseCall(text) {
             optionOf[word](call, words[++i]);
         } else if (word === "reproducible" || word === "--reproducible") {
             call.reproducible = true;
+        } else if (word === "mixed" || word === "--mixed") {
+            call.memory = "mixed";
         } else if (/^ranks?$|^gpus?$/.test(next)) {
             call.ranks = count("ranks", word);
             ++i;
@@ -76,7 +83,6 @@ function parseCall(text) {
     if (call.ranks < call.nodes) {
         throw new CallError(`${call.ranks} ranks cannot be on ${call.nodes} nodes: each node has one at least`);
     }
-    call.onNode = [Math.floor(call.ranks / call.nodes), Math.ceil(call.ranks / call.nodes)];
     return call;
 }
 
@@ -91,13 +97,15 @@ function commandOf(call) {
         (call.nodes > 1 ? ` --nodes ${call.nodes}` : "") +
         (call.op === "sum" ? "" : " --op other") +
         (call.element === 4 ? "" : ` --element ${call.element}`) +
+        (call.memory === "mixed" ? " --mixed" : "") +
         (call.reproducible ? " --reproducible" : "") +
         (topology === null ? "" : ` --topology${topology === "" ? "" : ` ${quoted(topology)}`}`) +
-        (by === null ? "" : ` --table ${quoted(by.path)}${by.machine ? ` --machine ${quoted(by.machine)}` : ""}`) +
-        (algorithms.smallLimit === data.usualSmallLimit ? "" : ` --small-limit ${algorithms.smallLimit}`)
+        (by === null ? "" : ` --table ${quoted(by.path)}${by.asked === "" ? "" : ` --machine ${quoted(by.asked)}`}`) +
+        (data.smallLimit === data.usualSmallLimit ? "" : ` --small-limit ${data.smallLimit}`)
     );
 }
 
 const printCall = (call) =>
     `${call.bytes} bytes, ${call.op === "sum" ? "sum" : "another op"} of ${call.element}-byte elements, ` +
-    `${call.ranks} ranks on ${call.nodes} node${call.nodes === 1 ? "" : "s"}`;
+    `${call.ranks} ranks on ${call.nodes} node${call.nodes === 1 ? "" : "s"}` +
+    `${call.memory === "mixed" ? ", some with host memory" : ""}${call.reproducible ? ", reproducible" : ""}`;

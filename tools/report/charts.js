@@ -64,7 +64,7 @@ function chart(host, { xs, ys, yTicks, height = frame.height, yTitle }) {
             shape("text", { x: x(bytes), y: bottom + 18, "text-anchor": "middle" }, printBytes(bytes)),
         );
     }
-    svg.append(shape("text", { x: (frame.left + frame.width) / 2, y: height - 6, "text-anchor": "middle" }, "bytes of the vector"));
+    svg.append(shape("text", { x: (frame.left + frame.width) / 2, y: height - 6, "text-anchor": "middle" }, "vector size in bytes"));
     for (const { place, label } of yTicks) {
         svg.append(
             shape("line", { class: "grid", x1: frame.left, x2: frame.width - frame.right, y1: place, y2: place }),
@@ -100,7 +100,7 @@ function showTip(event, ...children) {
 }
 const hideTip = () => { tip.hidden = true; };
 
-function tableOf(head, rows) {
+function tableOf(head, rows, kind = "") {
     const line = (cells, tag) => element("tr", {}, ...cells.map((cell) => element(tag, {}, cell)));
-    return element("table", {}, line(head, "th"), ...rows.map((cells) => line(cells, "td")));
+    return element("div", { class: `wide ${kind}` }, element("table", {}, line(head, "th"), ...rows.map((cells) => line(cells, "td"))));
 }

@@ -13,7 +13,8 @@ function showHead() {
     byId("machine-name").textContent = machine ? ` on ${machine.name || "this machine"}` : measured ? ` on ${measured}` : "";
     document.title = `hetcoll${byId("machine-name").textContent}`;
     const facts = Object.entries(machine?.fingerprint ?? {}).map(([name, value]) => `${name} ${value}`);
-    facts.push(table ? `table ${table.path}${table.machine ? ` for ${table.machine}` : ""}` : "no tuning table");
+    const ofTable = table?.machine === null ? ", which a job ignores" : table?.machine ? ` for ${table.machine}` : "";
+    facts.push(table ? `table ${table.path}${ofTable}` : "no tuning table");
     byId("facts").textContent = [...facts, `hetcoll ${data.version}`].join(" · ");
     const root = document.documentElement;
     const setTheme = (theme) => {
@@ -48,9 +49,13 @@ function showMatrix({ gpus, columns }) {
     byId("matrix").append(element("table", {}, head, ...rows));
 }
 
+const givenUpWords = "given up";
 const whatGivenUpMeans =
-    "given up: a job would not know this price. It stops pricing an algorithm that takes 1.5 times the least one, or, " +
-    "of a radix, 1.05 times another radix's, and does not choose it.";
+    "given up: a job does not know this price. It stops pricing an algorithm once another one is clearly faster, and does not choose it by price.";
+
+// As long as its part of the whole, whatever the width.
+const bar = (part, colour) =>
+    element("span", { class: "track" }, element("span", { class: "bar", style: `width:${(100 * part).toFixed(2)}%;background:${colour}` }));
 
 // The answer to --explain.
 function explain(text) {
@@ -63,66 +68,47 @@ function explain(text) {
         answer.replaceChildren(element("p", { class: "error" }, problem.message));
         return;
     }
-    const choice = choose(call);
-    const command = element("p", {}, "in a shell: ", element("code", {}, commandOf(call)));
-    if (choice === null) {
-        const there = prices.map(({ ranks, nodes }) => (nodes === 1 ? `${ranks}` : `${ranks} on ${nodes} nodes`)).join(", ");
-        const why = `This page has no prices for ${call.ranks} ranks on ${call.nodes} nodes; it has: ${there} ranks.`;
+    const found = answerTo(call);
+    const command = element("p", {}, "In a shell: ", element("code", {}, commandOf(call)));
+    if (found === null) {
+        const there = setups.map(({ ranks, nodes }) => (nodes === 1 ? `${ranks}` : `${ranks} on ${nodes} nodes`)).join(", ");
+        const why = `This page has no prices for ${call.ranks} ranks on ${call.nodes} node${call.nodes === 1 ? "" : "s"}, only for ${there} ranks.`;
         answer.replaceChildren(element("p", { class: "error" }, why), command);
         return;
     }
-    const because = choice.rule
-        ? `the rule in ${choice.rule.text}`
-        : `the cheapest one, ${table ? "the table has no rule for the call" : "there is no table"}`;
-    const rows = costs(call, choice);
-    const most = Math.max(...rows.map(({ us }) => us));
+    const { algorithm: serves, served, because, note, prices } = found;
+    const most = prices.at(-1)?.us;
+    const rows = prices.map(({ algorithm, us, givenUp }) => [
+        nameOf(algorithm),
+        printUs(us),
+        bar(us / most, colourOf(nameOf(algorithm))),
+        algorithm === serves ? "serves the call" : givenUp ? givenUpWords : "",
+    ]);
     answer.replaceChildren(
         element("p", {}, printCall(call)),
-        element("p", { class: "served" }, swatch(nameOf(choice.algorithm)), "served by ", element("b", {}, describeChoice(call, choice))),
+        element("p", { class: "served" }, swatch(nameOf(serves)), "served by ", element("b", {}, served)),
         element("p", {}, `because ${because}`),
-        tableOf(
-            ["algorithm", "price", ""],
-            rows.map(({ algorithm, us, givenUp }) => [
-                nameOf(algorithm),
-                us > 0 ? printUs(us) : "–",
-                element(
-                    "span",
-                    {},
-                    element("span", { class: "bar", style: `width:${us > 0 ? Math.max((us / most) * 200, 1) : 0}px;background:${colourOf(nameOf(algorithm))}` }),
-                    algorithm === choice.algorithm ? " serves the call" : givenUp ? " given up" : "",
-                ),
-            ]),
-        ),
-        ...(rows.some(({ givenUp }) => givenUp) ? [element("p", {}, element("small", {}, whatGivenUpMeans))] : []),
+        ...(note === "" ? [] : [element("p", {}, `table: ${note}`)]),
+        tableOf(["algorithm", "price", "", ""], rows, "prices"),
+        ...(rows.some((row) => row.at(-1) === givenUpWords) ? [element("p", {}, element("small", {}, whatGivenUpMeans))] : []),
         command,
     );
 }
 
-// Who serves calls of each setup from 1 byte to 1 GiB: [{from, to, choice}].
-function servedRanges(setup) {
-    const call = { ranks: setup.ranks, nodes: setup.nodes, onNode: setup.onNode, element: 4, op: "sum", reproducible: false };
-    const edges = new Set([1, algorithms.smallLimit + 1, algorithms.middleLimit + 1]);
-    for (const list of table?.lists ?? []) {
-        for (const { bytes } of list.rules) {
-            edges.add(Math.max(bytes[0], 1));
-            if (bytes[1] !== null) edges.add(bytes[1] + 1);
-        }
+const largestShown = 2 ** 30;
+const floatSum = { element: 4, op: "sum", memory: "device", reproducible: false };
+
+// Who serves sums of floats, from 1 byte to 1 GiB: [{from, to, algorithm, byRule}].
+function servedRanges({ ranks, nodes }) {
+    const shown = [];
+    for (const [from, algorithm, byRule] of answerTo({ ...floatSum, ranks, nodes, bytes: 1 }).ranges) {
+        const last = shown.at(-1);
+        if (from >= largestShown) break;
+        if (last?.algorithm === algorithm && last.byRule === byRule) continue;
+        if (last) last.to = from;
+        shown.push({ from, to: largestShown, algorithm, byRule });
     }
-    for (let step = 0; step < 30 * 16; ++step) edges.add(Math.round(2 ** (step / 16)));
-    const ranges = [];
-    for (const bytes of [...edges].sort((a, b) => a - b)) {
-        if (bytes >= 2 ** 30) break;
-        const choice = choose({ ...call, bytes });
-        const last = ranges.at(-1);
-        if (last && last.choice.algorithm === choice.algorithm && last.choice.rule === choice.rule) {
-            last.to = bytes;
-        } else {
-            if (last) last.to = bytes;
-            ranges.push({ from: bytes, to: bytes, choice });
-        }
-    }
-    ranges.at(-1).to = 2 ** 30;
-    return ranges;
+    return shown;
 }
 
 function hatch(svg, names) {
@@ -140,22 +126,22 @@ function hatch(svg, names) {
 
 function showRegions() {
     const host = byId("region-chart");
-    const rowHeight = Math.min(34, Math.max(16, 360 / prices.length));
-    const height = frame.top + frame.bottom + rowHeight * prices.length;
-    const rows = prices.map((setup, i) => ({ setup, top: frame.top + rowHeight * (prices.length - 1 - i), ranges: servedRanges(setup) }));
-    const names = [...new Set(rows.flatMap(({ ranges }) => ranges.map(({ choice }) => nameOf(choice.algorithm))))];
+    const rowHeight = Math.min(34, Math.max(16, 360 / setups.length));
+    const height = frame.top + frame.bottom + rowHeight * setups.length;
+    const rows = setups.map((setup, i) => ({ setup, top: frame.top + rowHeight * (setups.length - 1 - i), ranges: servedRanges(setup) }));
+    const names = [...new Set(rows.flatMap(({ ranges }) => ranges.map(({ algorithm }) => nameOf(algorithm))))];
     const yTicks = rows.map(({ setup, top }) => ({
         place: top + rowHeight / 2,
         label: setup.nodes === 1 ? `${setup.ranks}` : `${setup.ranks} / ${setup.nodes}`,
     }));
-    const { svg, x, cursor } = chart(host, { xs: [1, 2 ** 30], yTicks, height, yTitle: "ranks / nodes" });
+    const { svg, x, cursor } = chart(host, { xs: [1, largestShown], yTicks, height, yTitle: "ranks / nodes" });
     hatch(svg, names);
     for (const { top, ranges } of rows) {
-        for (const { from, to, choice } of ranges) {
-            const name = nameOf(choice.algorithm);
+        for (const { from, to, algorithm, byRule } of ranges) {
+            const name = nameOf(algorithm);
             svg.append(shape("rect", {
-                x: x(from), y: top + 1, width: Math.max(x(to) - x(from), 0.5), height: rowHeight - 2,
-                style: `fill:${choice.rule ? colourOf(name) : `url(#hatch-${name})`}`,
+                x: x(from), y: top + 1, width: x(to) - x(from), height: rowHeight - 2,
+                style: `fill:${byRule ? colourOf(name) : `url(#hatch-${name})`}`,
             }));
         }
     }
@@ -164,7 +150,7 @@ function showRegions() {
         const place = placeIn(svg, event);
         const row = rows.find(({ top }) => place.y >= top && place.y < top + rowHeight);
         const bytes = Math.round(x.back(place.x));
-        if (!row || bytes < 1 || bytes > 2 ** 30) return null;
+        if (!row || bytes < 1 || bytes > largestShown) return null;
         const rounded = bytes >= 1024 ? Math.round(bytes / 1024) * 1024 : bytes;
         const { ranks, nodes } = row.setup;
         return `${printBytes(rounded)} float sum on ${ranks} ranks${nodes > 1 ? ` of ${nodes} nodes` : ""}`;
@@ -176,9 +162,8 @@ function showRegions() {
         const at = placeIn(svg, event).x;
         cursor.setAttribute("x1", at);
         cursor.setAttribute("x2", at);
-        const call = parseCall(text);
-        const choice = choose(call);
-        showTip(event, element("div", {}, text), element("b", {}, describeChoice(call, choice)), element("div", {}, choice.rule ? choice.rule.text : "by price"));
+        const { served, because } = answerTo(parseCall(text));
+        showTip(event, element("div", {}, text), element("b", {}, served), element("div", {}, `because ${because}`));
     });
     svg.addEventListener("pointerleave", hideTip);
     svg.addEventListener("click", (event) => {
@@ -189,18 +174,6 @@ function showRegions() {
         byId("explain").scrollIntoView({ behavior: "smooth" });
     });
     legend(host, names);
-}
-
-// The table's choice among what was measured: its curve, or null.
-function tableCurve(setup, size) {
-    const s = setup.sizes.indexOf(size);
-    let set = 0;
-    for (const { algorithm, us } of setup.curves) if (us[s] !== null) set |= 1 << algorithm;
-    const rule = findRule({ ...setup, bytes: size }, set);
-    if (rule === null) return null;
-    const fit = ({ chunk, between }) => (chunk === rule.chunk && between === rule.between ? 0 : 1);
-    const curves = setup.curves.filter(({ algorithm, us }) => algorithm === rule.algorithm && us[s] !== null);
-    return curves.sort((a, b) => fit(a) - fit(b) || a.us[s] - b.us[s])[0] ?? null;
 }
 
 function showCurves(setup) {
@@ -216,26 +189,19 @@ function showCurves(setup) {
         const line = points.map(([bytes, us], i) => `${i === 0 ? "M" : "L"}${x(bytes || 1).toFixed(1)} ${y(us).toFixed(1)}`).join("");
         svg.append(shape("path", { d: line, fill: "none", ...attributes }));
     };
-    const chosen = sizes.map((size) => tableCurve(setup, size));
+    const chosen = setup.chosen.map((curve) => (curve === null ? null : curves[curve]));
     const envelope = sizes.flatMap((size, s) => (chosen[s] ? [[size, chosen[s].us[s]]] : []));
     if (envelope.length > 0) {
         path(envelope, { id: "table-choice", style: "stroke:var(--ink)", "stroke-width": 9, "stroke-linecap": "round", "stroke-linejoin": "round", opacity: 0.18 });
     }
     for (const curve of curves) {
         const points = sizes.flatMap((size, s) => (curve.us[s] === null ? [] : [[size, curve.us[s]]]));
-        const dash = curve.chunk || curve.between !== null ? { "stroke-dasharray": "6 3" } : {};
+        const dash = curve.name !== nameOf(curve.algorithm) ? { "stroke-dasharray": "6 3" } : {};
         path(points, { style: `stroke:${colourOf(nameOf(curve.algorithm))}`, "stroke-width": 2, ...dash });
     }
-    const model = setup.onGpu === 1 ? setupOf(setup) : null;
-    if (model) {
-        const best = sizes.flatMap((bytes) => {
-            const call = { ...setup, bytes, reproducible: false };
-            const algorithm = cheapest(call, model, allowed(call, model));
-            const us = priceUs(model, algorithm, bytes, false);
-            return us > 0 && us < Infinity ? [[bytes, Math.min(Math.max(us, ys[0]), ys[1])]] : [];
-        });
-        if (best.length > 1) path(best, { style: "stroke:var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "2 4" });
-    }
+    const leastUs = (bytes) => setup.onGpu === 1 && answerTo({ ...setup, bytes })?.prices.find(({ givenUp }) => !givenUp)?.us;
+    const least = sizes.flatMap((bytes) => (leastUs(bytes || 1) ? [[bytes, Math.min(Math.max(leastUs(bytes || 1), ys[0]), ys[1])]] : []));
+    if (least.length > 1) path(least, { style: "stroke:var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "2 4" });
     svg.append(cursor);
     svg.addEventListener("pointermove", (event) => {
         const place = placeIn(svg, event);
@@ -261,8 +227,8 @@ function showCurves(setup) {
         hideTip();
     });
     const extra = [];
-    if (envelope.length > 0) extra.push(element("span", {}, "broad: the table's choice"));
-    if (model) extra.push(element("span", {}, "dotted: the least price"));
+    if (envelope.length > 0) extra.push(element("span", {}, "wide line: the table's choice"));
+    if (least.length > 1) extra.push(element("span", {}, "dotted: the lowest price"));
     legend(host, [...new Set(curves.map(({ algorithm }) => nameOf(algorithm)))], extra);
     showVerdict(setup, chosen);
 }
@@ -279,8 +245,8 @@ function showVerdict({ sizes, curves }, chosen) {
     });
     byId("verdict").textContent =
         count === 0
-            ? "No rule of a table is for these calls."
-            : `The table's choice takes at most ${worst.toFixed(2)} times the fastest measured median (at ${printBytes(at)} bytes), over ${count} sizes.`;
+            ? "There is no tuning table with a rule for these calls."
+            : `At ${count} sizes, the table's choice takes at most ${worst.toFixed(2)} times as long as the fastest algorithm (at ${printBytes(at)} bytes), by median.`;
 }
 
 function showMeasured() {
@@ -307,22 +273,22 @@ function barTable(title, label, rows, labelOf, colour) {
             labelOf(row),
             row.calls.toLocaleString("en"),
             `${((100 * row.s) / all).toFixed(1)} %`,
-            element("span", { class: "bar", style: `width:${Math.max((row.s / most) * 120, 1)}px;background:${colour(row)}` }),
+            bar(row.s / most, colour(row)),
         ])),
     );
 }
 
 function showLate(job) {
     if (job.gatherings === 0) {
-        return element("p", {}, "Nobody can say who came late: that takes the traces of all ranks of a communicator, and clocks that agree.");
+        return element("p", {}, "Late ranks are not known: to find them takes the traces of all ranks of a communicator, and clocks that agree.");
     }
     const rows = [...job.late].sort((a, b) => b.cost_s - a.cost_s).slice(0, 32);
     return element(
         "div",
         {},
-        element("p", {}, `In ${job.gatherings.toLocaleString("en")} calls all ranks are known. A rank that came last made the others wait.`),
+        element("p", {}, `The traces have all ranks of ${job.gatherings.toLocaleString("en")} calls. In each of them, the others waited for the rank that came last.`),
         tableOf(
-            ["rank", "came last", "others waited, together", "at most", "waited itself", "of its time in calls"],
+            ["rank", "came last", "others waited, in total", "longest wait", "waited itself", "of its time in calls"],
             rows.map((row) => [
                 `rank ${row.rank}`,
                 row.times.toLocaleString("en"),
@@ -339,11 +305,11 @@ const tagged = (text, { tag }) => (tag === "" ? text : `${text} (${tag})`);
 
 function showJob(job) {
     const inCalls = job.late.reduce((sum, { in_calls_s }) => sum + in_calls_s, 0) / job.ranks;
-    const staged = Object.entries(job.staged).map(([why, calls]) => `${calls} staged: ${why}`);
+    const staged = Object.entries(job.staged).map(([why, calls]) => `${calls} calls staged: ${why}`);
     const accent = () => "var(--accent)";
     const head =
-        `${job.calls.toLocaleString("en")} calls of ${job.ranks} ranks in ${job.s.toFixed(3)} s; a rank was in them for ` +
-        `${inCalls.toFixed(3)} s (${job.s > 0 ? ((100 * inCalls) / job.s).toFixed(1) : "0.0"} %)`;
+        `${job.calls.toLocaleString("en")} calls of ${job.ranks} ranks in ${job.s.toFixed(3)} s; on average, a rank spent ` +
+        `${inCalls.toFixed(3)} s in them (${job.s > 0 ? ((100 * inCalls) / job.s).toFixed(1) : "0.0"} %)`;
     byId("job").querySelector(".content").append(
         element("p", {}, [head, ...staged, ...(job.failed ? [`${job.failed} failed`] : [])].join(" · ")),
         element(
@@ -357,7 +323,7 @@ function showJob(job) {
         showLate(job),
         element("h3", {}, "Slowest calls"),
         tableOf(
-            ["rank", "after", "call", "bytes", "algorithm", "path", "took", "of that waited"],
+            ["rank", "after", "call", "bytes", "algorithm", "path", "took", "of which waiting"],
             job.slowest.map((call) => [
                 `rank ${call.rank}`, `${call.at_s.toFixed(3)} s`, tagged(`${call.call}, ${call.ranks} ranks`, call), printBytes(call.bytes),
                 call.algorithm, call.path, printUs(call.us), call.wait_us === null ? "?" : printUs(call.wait_us),
@@ -377,9 +343,9 @@ function showJob(job) {
 showHead();
 if (data.machine) showMatrix(data.machine);
 else missing("machine");
-if (prices.length > 0) {
+if (setups.length > 0) {
     const call = byId("call");
-    const { ranks, nodes } = prices.findLast((setup) => setup.nodes === 1) ?? prices[0];
+    const { ranks, nodes } = setups.findLast((setup) => setup.nodes === 1) ?? setups[0];
     call.value = `4M float sum on ${ranks} ranks${nodes > 1 ? ` of ${nodes} nodes` : ""}`;
     call.addEventListener("input", () => explain(call.value));
     explain(call.value);
