@@ -14,7 +14,7 @@
 namespace hetcoll {
 namespace {
 
-constexpr std::size_t kMostSetups = 24; // some 4 KB each
+constexpr std::size_t kMostSetups = 24; // some 5 KB each
 constexpr int kMostRanks = 4096;        // that a price does not take long for
 
 struct RanksOn {
@@ -108,13 +108,11 @@ public:
         }
     }
 
-    // {"ranges": [[first byte, algorithm, whether a rule says so, text, text], ...], "sizes":
-    // [bytes, ...], "prices": [[algorithm, us at each of these sizes...], ...]}. Texts are those
-    // after "served by" and "because". Between two sizes a price is a line; 0: there is none;
-    // negative: given up.
-    [[nodiscard]] Json json(Distinct &texts) const
+    // [[first byte, algorithm, whether a rule says so, text, text], ...]. The texts are those after
+    // "served by" and "because".
+    [[nodiscard]] Json ranges(Distinct &texts) const
     {
-        Json ranges = Json::array(), sizes = Json::array(), prices = Json::array();
+        Json ranges = Json::array();
         for (const auto &[bytes, choice] : changes_) {
             ranges.push_back(
                 {bytes, static_cast<int>(choice.algorithm),
@@ -122,6 +120,14 @@ public:
                  texts.number_of(hetcoll::describe(choice, facts_.prices.rings().size())),
                  texts.number_of(print_source(choice, query_, facts_.by))});
         }
+        return ranges;
+    }
+
+    // {"sizes": [bytes, ...], "us": [[algorithm, price at each of these sizes...], ...]}. Between
+    // two sizes a price is a line; 0: there is none; negative: given up.
+    [[nodiscard]] Json prices() const
+    {
+        Json sizes = Json::array(), prices = Json::array();
         for (const Prices &at : prices_) {
             sizes.push_back(at.bytes);
         }
@@ -135,9 +141,7 @@ public:
                 prices.push_back(std::move(row));
             }
         }
-        return {{"ranges", std::move(ranges)},
-                {"sizes", std::move(sizes)},
-                {"prices", std::move(prices)}};
+        return {{"sizes", std::move(sizes)}, {"us", std::move(prices)}};
     }
 
 private:
@@ -215,8 +219,12 @@ private:
     std::vector<Prices> prices_;
 };
 
+struct Found {
+    Distinct answers, prices, texts;
+};
+
 Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
-                          const std::vector<Query> &kinds, Distinct &texts, Distinct &answers)
+                          const std::vector<Query> &kinds, Found &found)
 {
     CallRequest request;
     request.ranks = ranks.ranks;
@@ -250,7 +258,10 @@ Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
         query->op = kind.op;
         query->memory = kind.memory;
         query->reproducible = kind.reproducible;
-        setup["answers"].push_back(answers.number_of(Calls(*query, facts).json(texts)));
+        const Calls calls(*query, facts);
+        setup["answers"].push_back(
+            found.answers.number_of({{"ranges", calls.ranges(found.texts)},
+                                     {"prices", found.prices.number_of(calls.prices())}}));
     }
     return setup;
 }
@@ -288,7 +299,7 @@ std::set<RanksOn> setups_of(int gpus, const std::vector<int> &nodes,
 Status report_answers(const ReportInput &input, Json &data)
 {
     const std::vector<Query> kinds = all_kinds();
-    Distinct texts, answers;
+    Found found;
     for (const Query &kind : kinds) {
         data["kinds"].push_back(
             {{"element", kind.element_bytes},
@@ -298,14 +309,15 @@ Status report_answers(const ReportInput &input, Json &data)
     }
     const int gpus = static_cast<int>(input.topology->gpus().size());
     for (const RanksOn &ranks : setups_of(gpus, input.nodes, input.measurements)) {
-        Result<Json> setup = report_setup(input, ranks, kinds, texts, answers);
+        Result<Json> setup = report_setup(input, ranks, kinds, found);
         if (!setup.ok()) {
             return setup.take_status();
         }
         data["setups"].push_back(std::move(*setup));
     }
-    data["texts"] = texts.values();
-    data["answers"] = answers.values();
+    data["answers"] = found.answers.values();
+    data["prices"] = found.prices.values();
+    data["texts"] = found.texts.values();
     return {};
 }
 

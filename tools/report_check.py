@@ -11,17 +11,17 @@ import sys
 RANDOM_SIZES = 20
 
 
-def looked_up(texts, answer, size):
+def looked_up(data, answer, size):
     _, serves, _, served, because = [one for one in answer["ranges"] if one[0] <= size][-1]
-    sizes = answer["sizes"]
+    sizes, prices_of = (data["prices"][answer["prices"]][name] for name in ("sizes", "us"))
     after = max(next((i for i, at in enumerate(sizes) if at >= size), len(sizes) - 1), 1)
     part = (size - sizes[after - 1]) / (sizes[after] - sizes[after - 1])
     prices = {}
-    for algorithm, *us in answer["prices"]:
+    for algorithm, *us in prices_of:
         at = us[after - 1] + part * (us[after] - us[after - 1])
         if at != 0:
             prices[algorithm] = abs(at), at < 0 and algorithm != serves
-    return texts[served], texts[because], prices
+    return data["texts"][served], data["texts"][because], prices
 
 
 def explained(numbers, command, sizes):
@@ -35,11 +35,11 @@ def explained(numbers, command, sizes):
         yield served, because, prices, table[1] if table else ""
 
 
-def sizes_of(answer, most):
+def sizes_of(data, answer):
     sizes = {round(2 ** random.uniform(0, 33)) for _ in range(RANDOM_SIZES)}
-    for edge in [one[0] for one in answer["ranges"]] + answer["sizes"]:
+    for edge in [one[0] for one in answer["ranges"]] + data["prices"][answer["prices"]]["sizes"]:
         sizes |= {edge - 1, edge, edge + 1, (edge * 3 + 1) // 2}
-    return sorted(size for size in sizes if 1 <= size <= most)
+    return sorted(size for size in sizes if 1 <= size <= data["mostBytes"])
 
 
 def same_prices(page, command):
@@ -62,12 +62,12 @@ def main():
         kinds = {numbers_of_answers.index(answer) for answer in numbers_of_answers} | {random.randrange(len(data["kinds"]))}
         for number in sorted(kinds):
             kind, answer = data["kinds"][number], data["answers"][numbers_of_answers[number]]
-            sizes = sizes_of(answer, data["mostBytes"])
+            sizes = sizes_of(data, answer)
             command = sys.argv[2:] + ["--ranks", str(setup["ranks"]), "--nodes", str(setup["nodes"]), "--op", kind["op"]]
             command += ["--element", str(kind["element"])] + ["--mixed"] * (kind["memory"] == "mixed")
             command += ["--reproducible"] * kind["reproducible"]
             for size, said in zip(sizes, explained(numbers, command, sizes), strict=True):
-                served, because, prices = looked_up(data["texts"], answer, size)
+                served, because, prices = looked_up(data, answer, size)
                 compared += 1
                 if (served, because, setup["note"]) != (said[0], said[1], said[3]) or not same_prices(prices, said[2]):
                     wrong += 1

@@ -7,7 +7,7 @@ const nameOf = (algorithm) => algorithms[algorithm];
 const byUs = (a, b) => a.us - b.us || a.algorithm - b.algorithm;
 
 // [{algorithm, us, givenUp}], the cheapest first. Between two sizes a price is a line; a negative one was given up.
-function pricesAt({ sizes, prices }, bytes) {
+function pricesAt({ sizes, us: prices }, bytes) {
     const above = sizes.findIndex((size) => size >= bytes);
     const next = above < 0 ? sizes.length - 1 : Math.max(above, 1);
     const part = (bytes - sizes[next - 1]) / (sizes[next] - sizes[next - 1]);
@@ -33,7 +33,7 @@ function answerTo(call) {
         served: texts[served],
         because: texts[because],
         note: setup.note,
-        prices: pricesAt(answer, call.bytes),
+        prices: pricesAt(data.prices[answer.prices], call.bytes),
         ranges: answer.ranges,
     };
 }

@@ -264,7 +264,6 @@ function showMeasured() {
 
 function barTable(title, label, rows, labelOf, colour) {
     const all = rows.reduce((sum, { s }) => sum + s, 0) || 1;
-    const most = Math.max(...rows.map(({ s }) => s)) || 1;
     return element(
         "div",
         {},
@@ -273,7 +272,7 @@ function barTable(title, label, rows, labelOf, colour) {
             labelOf(row),
             row.calls.toLocaleString("en"),
             `${((100 * row.s) / all).toFixed(1)} %`,
-            bar(row.s / most, colour(row)),
+            bar(row.s / all, colour(row)),
         ])),
     );
 }
