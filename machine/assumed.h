@@ -17,8 +17,8 @@ namespace hetcoll {
 // Equal nodes whose GPUs exchange with all others at once. Each step takes the same time, wherever
 // it goes.
 struct EqualNodes {
-    int nodes = 1, gpus = 1; // on each
-    double gpu_gbps = 0, node_gbps = 0;
+    int nodes = 1, gpus = 1;            // on each
+    double gpu_gbps = 0, node_gbps = 0; // between GPUs of a node; of its network card
     double step_us = 0;
 };
 [[nodiscard]] PricedMachine paper_machine(const EqualNodes &nodes);

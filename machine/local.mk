@@ -13,9 +13,9 @@ hetcoll_sources += \
 	machine/rank_trees.h machine/rank_trees.cc \
 	machine/ranks.h machine/ranks.cc \
 	machine/routes.h machine/routes.cc \
-	machine/sim_machine.h machine/sim_machine.cc \
+	machine/build_platform.h machine/build_platform.cc \
 	machine/topology_links.h machine/topology_links.cc
 
 hetcoll_tools_sources += \
 	machine/cpu_limits.cc \
-	machine/view_nodes.cc
+	machine/on_nodes.cc

@@ -51,6 +51,9 @@ struct Platform {
     std::vector<SimLink> links;
     std::vector<SimNode> nodes;
     std::vector<SimRack> racks;
+    std::vector<int> host_of;               // by GPU, node by node
+    std::vector<std::vector<int>> sides_of; // likewise, as PlatformOptions::sides
+    std::vector<int> switch_of;             // the switches' hosts, if there are any
 
     [[nodiscard]] int add(const SimLink &link)
     {

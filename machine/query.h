@@ -41,15 +41,15 @@ struct Query {
     Links links{};
 };
 
-// Fewest and most ranks on a node: what the query says, or an even spread.
 struct NodeShape {
-    int min, max;
+    int nodes = 0, min = 0, max = 0; // fewest and most ranks on a node
 };
+// What the query says, or an even spread.
 [[nodiscard]] constexpr NodeShape node_shape(const Query &query) noexcept
 {
     const int nodes = query.nodes < 1 ? 1 : query.nodes;
     const int low = query.ranks / nodes, high = (query.ranks + nodes - 1) / nodes;
-    return {query.ranks_per_node_min > 0 ? query.ranks_per_node_min : (low < 1 ? 1 : low),
+    return {nodes, query.ranks_per_node_min > 0 ? query.ranks_per_node_min : (low < 1 ? 1 : low),
             query.ranks_per_node_max > 0 ? query.ranks_per_node_max : (high < 1 ? 1 : high)};
 }
 

@@ -180,7 +180,7 @@ void unmap(Ranks &ranks)
     ranks.query.available &= kUnmappedAlgorithms;
 }
 
-Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found, const Racks &racks)
+Ranks place_ranks(const Placement &placement, Mapping mapping, NodeShape found, const Racks &racks)
 {
     Ranks ranks;
     ranks.node_of = placement.node_of;
@@ -199,8 +199,8 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found,
         found = {summary.nodes, summary.min_ranks_per_node, summary.max_ranks_per_node};
     }
     query.nodes = found.nodes;
-    query.ranks_per_node_min = found.least_ranks;
-    query.ranks_per_node_max = found.most_ranks;
+    query.ranks_per_node_min = found.min;
+    query.ranks_per_node_max = found.max;
     query.ranks_per_gpu = std::max(1, summary.max_ranks_per_gpu);
     query.links = slowest_links(placement, mapping);
     add_racks(ranks, racks);
@@ -213,11 +213,8 @@ Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found,
         }
         find_rings(placement, ranks);
     }
-    query.available = available_algorithms({.nodes = query.nodes,
-                                            .ranks_per_node = query.ranks_per_node_max,
-                                            .ranks_per_gpu = query.ranks_per_gpu,
-                                            .mapped = mapping == Mapping::kAll,
-                                            .trees = !ranks.trees.trees.empty()});
+    query.available =
+        available_algorithms(query, mapping == Mapping::kAll, !ranks.trees.trees.empty());
     return ranks;
 }
 

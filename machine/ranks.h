@@ -33,12 +33,8 @@ void unmap(Ranks &ranks);
 // Whether the ranks of a node read each other's memory.
 enum class Mapping : std::uint8_t { kNone, kSome, kAll };
 
-// `nodes`: how many the ranks themselves have found, and fewest and most ranks on them; {}: those
-// of the placement.
-struct FoundNodes {
-    int nodes = 0, least_ranks = 0, most_ranks = 0;
-};
-[[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, FoundNodes found = {},
+// `found`: the nodes that the ranks themselves have found; {}: those of the placement.
+[[nodiscard]] Ranks place_ranks(const Placement &placement, Mapping mapping, NodeShape found = {},
                                 const Racks &racks = {});
 // So many ranks on each GPU of a node, in order; {}: one.
 using NodePattern = std::vector<int>;

@@ -240,16 +240,16 @@ void add_node_trees(Links &links, const NodeTrees &trees) noexcept
 
 namespace {
 
-bool is_met(Needs needs, const RankLayout &layout)
+bool is_met(Needs needs, const Query &query, bool mapped, bool trees)
 {
-    const bool one_node = layout.nodes <= 1 && layout.ranks_per_node > 1;
+    const int on_node = node_shape(query).max;
+    const bool one_node = query.nodes <= 1 && on_node > 1;
     switch (needs) {
     case Needs::kMessages: return true;
-    case Needs::kOneNode:
-        return one_node && layout.mapped && layout.ranks_per_node <= kMostDirectRanks;
-    case Needs::kTrees: return one_node && layout.trees;
-    case Needs::kGroups: return layout.nodes > 1 || layout.ranks_per_gpu > 1;
-    case Needs::kShares: // the layout does not tell
+    case Needs::kOneNode: return one_node && mapped && on_node <= kMostDirectRanks;
+    case Needs::kTrees: return one_node && trees;
+    case Needs::kGroups: return query.nodes > 1 || query.ranks_per_gpu > 1;
+    case Needs::kShares: // the query does not tell
     case Needs::kAggregators: return false;
     }
     return false;
@@ -257,10 +257,10 @@ bool is_met(Needs needs, const RankLayout &layout)
 
 } // namespace
 
-AlgorithmSet available_algorithms(const RankLayout &layout) noexcept
+AlgorithmSet available_algorithms(const Query &query, bool mapped, bool trees) noexcept
 {
     return algorithms_where([&](const AlgorithmRow &row) {
-        return row.form != Form::kHost && is_met(row.needs, layout);
+        return row.form != Form::kHost && is_met(row.needs, query, mapped, trees);
     });
 }
 

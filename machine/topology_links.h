@@ -14,13 +14,6 @@
 
 namespace hetcoll {
 
-// What equal nodes can do, of which each has this topology.
-struct NodesView {
-    Links links;
-    AlgorithmSet available = kMessageAlgorithms; // whatever the size of the call
-    bool known = false;                          // else the links are a guess
-};
-
 // What these GPUs of a node can do, without trees: their routes to each other and to host memory,
 // the node's network cards. What the topology does not tell keeps its default. Requires valid,
 // different numbers.
@@ -51,20 +44,15 @@ struct NodeTrees {
 // Of one more node.
 void add_node_trees(Links &links, const NodeTrees &trees) noexcept;
 
-// How the ranks of a communicator lie.
-struct RankLayout {
-    int nodes;
-    int ranks_per_node, ranks_per_gpu; // most
-    bool mapped;                       // all ranks of a node read each other's memory
-    bool trees;                        // pack_trees() has some, and their links are mapped
-};
+// Returns what can run on the query's ranks; kMessageAlgorithms always can. `mapped`: all ranks of
+// a node read each other's memory. `trees`: pack_trees() has some, over links that are mapped.
+[[nodiscard]] AlgorithmSet available_algorithms(const Query &query, bool mapped,
+                                                bool trees) noexcept;
 
-// What can run with all memory shared; kMessageAlgorithms are always among them.
-[[nodiscard]] AlgorithmSet available_algorithms(const RankLayout &layout) noexcept;
-
-// `query` says how many ranks lie where; the ranks of a node take its first GPUs in order. Assumes
-// that whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.
-[[nodiscard]] Result<NodesView> view_nodes(const Topology &node, const Query &query);
+// Returns the query with the links of equal nodes of this topology, and with what can run on them,
+// whatever the size of the call. The ranks of a node take its first GPUs in order. Assumes that
+// whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.
+[[nodiscard]] Result<Query> on_nodes(const Topology &node, Query query);
 
 // What is the same for all machines of a class and for any of their GPUs, if all are joined alike:
 //   "gpu"      the models, "Tesla-V100-SXM2-32GB"

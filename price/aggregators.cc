@@ -91,16 +91,16 @@ Price price_of_aggregators(const Cluster &cluster, const Ranks &ranks, const Pri
     const Ranks placed = place_ranks(
         few, pattern_of(ranks.groups.nodes[static_cast<std::size_t>(shape.node)]), Mapping::kNone);
     const Links &links = ranks.query.links;
-    const Result<SimMachine> machine =
-        build_machine(few, {.path = MessagePath::kBounce,
-                            .maps = false,
-                            .switches = true,
-                            .message_latency_us = links.host_latency_us,
-                            .far_latency_us = far_latency_us(links)});
+    const Result<Platform> machine =
+        build_platform(few, {.path = MessagePath::kBounce,
+                             .maps = false,
+                             .switches = true,
+                             .message_latency_us = links.host_latency_us,
+                             .far_latency_us = far_latency_us(links)});
     if (!machine.ok()) {
         return {.us = kNeverUs};
     }
-    Routes routes(machine->platform);
+    Routes routes(*machine);
     return price_by(limits, [&](LinkRule rule, double most_us) {
         LinkClocks clocks(routes, rule);
         for (int participant = 0; participant < tree.participants(); ++participant) {

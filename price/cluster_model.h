@@ -12,32 +12,29 @@
 // that do for one rank a node (in_network): it says what they would bring.
 #pragma once
 
+#include "machine/assumed.h"
+
 #include <cstdint>
 #include <optional>
 
 namespace hetcoll {
 
-struct PaperCluster {
-    int ranks_per_node = 1, nodes = 1; // n, H: at least 1
-    double intra_gbps = 1, inter_gbps = 1;
-    double latency_us = 1;
-};
-
+// In EqualNodes n is gpus, B_i gpu_gbps, B_o node_gbps, and a step_us. None of them is 0.
 enum class ClusterAlgorithm : std::uint8_t { kFlatRing, kTwoLevel, kInNetwork };
 inline constexpr int kClusterAlgorithmCount = 3;
 [[nodiscard]] const char *cluster_algorithm_name(ClusterAlgorithm algorithm) noexcept;
 
-[[nodiscard]] double cluster_us(ClusterAlgorithm algorithm, const PaperCluster &cluster,
+[[nodiscard]] double cluster_us(ClusterAlgorithm algorithm, const EqualNodes &cluster,
                                 double bytes) noexcept;
 
 // T_PN < T_FR for every M > 0 if B_i/B_o >= 2(n-1)P / (n(P-2)), for n >= 2 and P > 2. Sufficient.
-[[nodiscard]] bool in_network_always_beats_flat(const PaperCluster &cluster) noexcept;
+[[nodiscard]] bool in_network_always_beats_flat(const EqualNodes &cluster) noexcept;
 // T_2L < T_FR for every M > 0, for n, H >= 2: exactly if B_i >= H B_o, or if B_o >= n B_i.
-[[nodiscard]] bool two_level_always_beats_flat(const PaperCluster &cluster) noexcept;
+[[nodiscard]] bool two_level_always_beats_flat(const EqualNodes &cluster) noexcept;
 // Else T_2L < T_FR exactly for M below this many bytes (nothing if that is every M, and for n or H
 // of 1, when the two are the same):
 //   B_i >= B_o:  M* = a (H-1) n B_i / (1 - B_i/(H B_o))
 //   B_i <  B_o:  M* = a (n-1) H B_o / (1 - B_o/(n B_i))
-[[nodiscard]] std::optional<double> two_level_limit_bytes(const PaperCluster &cluster) noexcept;
+[[nodiscard]] std::optional<double> two_level_limit_bytes(const EqualNodes &cluster) noexcept;
 
 } // namespace hetcoll

@@ -23,14 +23,14 @@ bool has_many_elements(const PricedCall &call)
 
 } // namespace
 
-Pricer::Built *Pricer::machine(const MachineOptions &options)
+Pricer::Built *Pricer::machine(const PlatformOptions &options)
 {
     for (Built &built : machines_) {
         if (built.options == options) {
             return &built;
         }
     }
-    Result<SimMachine> made = build_machine(cluster_, options);
+    Result<Platform> made = build_platform(cluster_, options);
     if (!made.ok()) {
         return nullptr;
     }
@@ -40,7 +40,7 @@ Pricer::Built *Pricer::machine(const MachineOptions &options)
 Pricer::Built *Pricer::machine_of(const RankPlans &plans, const Way &way, MessagePath path)
 {
     return machine(mirrors(way) ? plans.mirrored_options(path, cluster_)
-                                : plans.machine_options(path));
+                                : plans.platform_options(path));
 }
 
 Price Pricer::price(const Way &way, const PricedCall &call, PriceLimits limits)
@@ -119,7 +119,7 @@ void Pricer::count_crossing(const RankPlans &plans, const Way &way, Built &on)
     if (!recorded.crossing.empty()) {
         return;
     }
-    recorded.crossing.resize(on.machine.platform.links.size());
+    recorded.crossing.resize(on.machine.links.size());
     const int ours = actors(way);
     const int near = mirrors(way) ? nodes_in_reach(cluster_, ours, way) * ours : 0;
     for (int rank = 0; rank < ours; ++rank) {
@@ -144,7 +144,7 @@ void Pricer::count_crossing(const RankPlans &plans, const Way &way, Built &on)
         }
     }
     for (std::size_t link = 0; link < recorded.crossing.size(); ++link) {
-        const double gbps = on.machine.platform.links[link].gbps;
+        const double gbps = on.machine.links[link].gbps;
         recorded.least_us = std::max(recorded.least_us, transfer_us(recorded.crossing[link], gbps));
     }
 }
@@ -212,7 +212,7 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     if (on == nullptr) {
         return {.us = kNeverUs};
     }
-    const Platform &platform = on->machine.platform;
+    const Platform &platform = on->machine;
     const SimNode &node = platform.nodes.front();
     const NodeGroups &gpus = ranks_.groups.nodes.front();
     const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;

@@ -6,8 +6,8 @@
 // the algorithms on 21 platforms (any from a tenth to a third did).
 #pragma once
 
+#include "machine/build_platform.h"
 #include "machine/ranks.h"
-#include "machine/sim_machine.h"
 #include "plan/way.h"
 #include "price/link_clocks.h"
 #include "price/rank_plans.h"
@@ -71,19 +71,19 @@ public:
 
 private:
     struct Built {
-        Built(const MachineOptions &of_machine, SimMachine made)
+        Built(const PlatformOptions &of_machine, Platform made)
             : options(of_machine), machine(std::move(made))
         {
         }
-        MachineOptions options;
-        SimMachine machine;
-        Routes routes{machine.platform};
+        PlatformOptions options;
+        Platform machine;
+        Routes routes{machine};
     };
     [[nodiscard]] int host_of(const std::vector<int> &hosts, int rank) const
     {
         return hosts[static_cast<std::size_t>(ranks_.gpu_of[static_cast<std::size_t>(rank)])];
     }
-    [[nodiscard]] Built *machine(const MachineOptions &options);
+    [[nodiscard]] Built *machine(const PlatformOptions &options);
     // Who runs it: all ranks, or those of the first node.
     [[nodiscard]] int actors(const Way &way) const
     {

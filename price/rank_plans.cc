@@ -87,7 +87,7 @@ RankPlans::RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes,
 {
 }
 
-MachineOptions RankPlans::machine_options(MessagePath path) const
+PlatformOptions RankPlans::platform_options(MessagePath path) const
 {
     const Links &links = ranks_.query.links;
     // A step has a kernel of every rank, and ranks that share a GPU launch in turn.
@@ -160,11 +160,11 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
     return plan;
 }
 
-MachineOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
+PlatformOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
 {
     const bool in_ring = is_ring(way_.algorithm) ||
                          (needs(way_.algorithm, Needs::kGroups) && is_ring(way_.between_nodes));
-    MachineOptions options = machine_options(path);
+    PlatformOptions options = platform_options(path);
     options.mirrored = true;
     options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);
     return options;

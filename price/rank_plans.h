@@ -1,8 +1,8 @@
 // What the ranks of a call run, and what they run it on.
 #pragma once
 
+#include "machine/build_platform.h"
 #include "machine/ranks.h"
-#include "machine/sim_machine.h"
 #include "plan/build_schedule.h"
 #include "plan/mirror.h"
 #include "price/rank.h"
@@ -27,10 +27,10 @@ public:
     // Those channels of kWeighted that run before the late rank comes are done. Before anything is
     // recorded.
     void drop_early() noexcept { early_is_done_ = true; }
-    [[nodiscard]] MachineOptions machine_options(MessagePath path) const;
+    [[nodiscard]] PlatformOptions platform_options(MessagePath path) const;
     // The same for one node that runs for all. Its messages get their share of what a rack's nodes
     // have in common, unless only one of these sends to another rack.
-    [[nodiscard]] MachineOptions mirrored_options(MessagePath path, const Cluster &cluster) const;
+    [[nodiscard]] PlatformOptions mirrored_options(MessagePath path, const Cluster &cluster) const;
     // Parts of the vector go other ways at the same time, by messages in channels of their own, the
     // first ones: for each of these ways every rank is another actor, after all of those before.
     [[nodiscard]] const std::vector<SidePath> &sides() const noexcept { return sides_; }

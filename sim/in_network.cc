@@ -158,7 +158,7 @@ Result<SimResult> simulate_in_network(const Cluster &cluster, const Ranks &ranks
     if (!tree.ok()) {
         return tree.take_status();
     }
-    Result<SimMachine> machine = build_machine(cluster, {.path = call.path, .switches = true});
+    Result<Platform> machine = build_platform(cluster, {.path = call.path, .switches = true});
     if (!machine.ok()) {
         return machine.take_status();
     }
@@ -193,7 +193,7 @@ Result<SimResult> simulate_in_network(const Cluster &cluster, const Ranks &ranks
                  activities.sleep_us(meeting);
              }});
     }
-    Result<ChildOutcome> run = run_in_child(machine->platform, actors, call.most_s);
+    Result<ChildOutcome> run = run_in_child(*machine, actors, call.most_s);
     if (!run.ok()) {
         return run.take_status();
     }

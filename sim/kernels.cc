@@ -22,8 +22,8 @@ public:
 
     Result<ChildOutcome> run()
     {
-        Result<SimMachine> machine =
-            build_machine(cluster_, {.shares = true, .mapped_latency_us = 0});
+        Result<Platform> machine =
+            build_platform(cluster_, {.shares = true, .mapped_latency_us = 0});
         if (!machine.ok()) {
             return machine.take_status();
         }
@@ -33,7 +33,7 @@ public:
                 {machine->host_of[static_cast<std::size_t>(rank)],
                  [this, rank](Activities &activities) { run_rank(rank, activities); }});
         }
-        return run_in_child(machine->platform, actors, most_s_);
+        return run_in_child(*machine, actors, most_s_);
     }
 
 private:
@@ -84,7 +84,7 @@ public:
 
     Result<ChildOutcome> run()
     {
-        Result<SimMachine> machine = build_machine(cluster_, {.path = MessagePath::kHost});
+        Result<Platform> machine = build_platform(cluster_, {.path = MessagePath::kHost});
         if (!machine.ok()) {
             return machine.take_status();
         }
@@ -95,7 +95,7 @@ public:
                 {machine->host_of[static_cast<std::size_t>(leader)],
                  [this, node](Activities &activities) { run_node(node, activities); }});
         }
-        return run_in_child(machine->platform, actors, call_.most_s);
+        return run_in_child(*machine, actors, call_.most_s);
     }
 
 private:

@@ -43,7 +43,7 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
                                   const Choice &choice, std::span<const int> shares)
 {
     const RankPlans plans(ranks, choice, call.bytes, call.element_bytes, shares);
-    Result<SimMachine> machine = build_machine(cluster, plans.machine_options(call.path));
+    Result<Platform> machine = build_platform(cluster, plans.platform_options(call.path));
     if (!machine.ok()) {
         return machine.take_status();
     }
@@ -67,7 +67,7 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
         }
         ++side;
     }
-    return run_in_child(machine->platform, actors, call.most_s);
+    return run_in_child(*machine, actors, call.most_s);
 }
 
 Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query &query,

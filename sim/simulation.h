@@ -4,9 +4,9 @@
 
 #include "choice/choose.h"
 #include "engine/types/settings.h"
+#include "machine/build_platform.h"
 #include "machine/rank_shares.h"
 #include "machine/ranks.h"
-#include "machine/sim_machine.h"
 #include "sim/child.h"
 #include "tuning/table.h"
 

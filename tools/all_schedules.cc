@@ -205,23 +205,23 @@ Result<AllSchedules> in_network(const Query &query)
             counted(static_cast<std::size_t>(tree.messages), "message") + " a rank");
 }
 
-Result<AllSchedules> allreduce(const CallRequest &request, Query query, const NodesView &view,
-                               const Topology *topology)
+Result<AllSchedules> allreduce(const CallRequest &request, Query query, const Topology *topology)
 {
     if (row_of(*query.forced).form == Form::kServers) {
         return in_network(query);
     }
     Parts parts;
-    parts.links = view.links;
+    parts.links = query.links;
     place_ranks(query, parts);
-    if (Status status = find_needs(request, query, view.available, topology, parts); !status.ok()) {
+    if (Status status = find_needs(request, query, query.available, topology, parts);
+        !status.ok()) {
         return status;
     }
     if (topology != nullptr && parts.links.gpu_gbps > 0) {
         find_rings(*topology, parts);
     }
     query.links = parts.links;
-    query.available = view.available | bit(*query.forced);
+    query.available |= bit(*query.forced);
     Result<CallPriced> prices = CallPriced::of(topology, query, parts.shares);
     if (!prices.ok()) {
         return prices.take_status();
@@ -278,13 +278,12 @@ Contract contract_of(const std::string &collective, int root)
 }
 
 Result<AllSchedules> build_half(const std::string &name, const CallRequest &request,
-                                const Query &query, const NodesView &view, const Topology *topology,
-                                int root)
+                                const Query &query, const Topology *topology, int root)
 {
     const Contract contract = contract_of(request.collective, root);
     if (name == "trees") {
         Parts parts;
-        parts.links = view.links;
+        parts.links = query.links;
         place_ranks(query, parts);
         if (Status status = pack(query, topology, parts); !status.ok()) {
             return status;
@@ -347,21 +346,21 @@ Status check_schedule_name(const std::string &name, const std::string &collectiv
                  collective.c_str(), list.c_str());
 }
 
-Result<AllSchedules> build_all(const std::string &name, const CallRequest &request, Query query,
-                               const Topology *topology, int root)
+Result<AllSchedules> build_all(const std::string &name, const CallRequest &request,
+                               const Query &asked, const Topology *topology, int root)
 {
     if (Status status = check_schedule_name(name, request.collective); !status.ok()) {
         return status;
     }
-    Result<NodesView> view = view_of(query, topology);
-    if (!view.ok()) {
-        return view.take_status();
+    Result<Query> query = on_machine(asked, topology);
+    if (!query.ok()) {
+        return query.take_status();
     }
     if (request.collective != "allreduce") {
-        return build_half(name, request, query, *view, topology, root);
+        return build_half(name, request, *query, topology, root);
     }
-    query.forced = find_algorithm(name);
-    return allreduce(request, query, *view, topology);
+    query->forced = find_algorithm(name);
+    return allreduce(request, *query, topology);
 }
 
 } // namespace hetcoll

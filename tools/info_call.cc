@@ -135,27 +135,27 @@ Result<Query> parse_call(const CallRequest &request)
     return query;
 }
 
-Result<NodesView> view_of(const Query &query, const Topology *topology)
+Result<Query> on_machine(const Query &query, const Topology *topology)
 {
     if (query.links.by_adapters) {
         if (Status status = check_adapters(topology, query.nodes); !status.ok()) {
             return status;
         }
     }
-    NodesView view;
-    if (topology != nullptr) {
-        Result<NodesView> found = view_nodes(*topology, query);
-        if (!found.ok()) {
-            return found;
+    if (topology == nullptr) {
+        Query guessed = query;
+        if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
+            guessed.available |= algorithms_that_need(Needs::kGroups);
         }
-        view = *found;
-    } else if (node_shape(query).max > 1 && (query.nodes > 1 || query.ranks_per_gpu > 1)) {
-        view.available |= algorithms_that_need(Needs::kGroups);
+        return guessed;
     }
-    view.links.by_adapters = query.links.by_adapters;
-    view.links.racks = query.links.racks;
-    view.links.rack_ranks = query.links.rack_ranks;
-    return view;
+    Result<Query> found = on_nodes(*topology, query);
+    if (found.ok()) {
+        found->links.by_adapters = query.links.by_adapters;
+        found->links.racks = query.links.racks;
+        found->links.rack_ranks = query.links.rack_ranks;
+    }
+    return found;
 }
 
 Result<RankShares> shares_of(const CallRequest &request, const Query &query,

@@ -44,8 +44,9 @@ void add_call_options(CommandLine &line, CallRequest &request,
 [[nodiscard]] std::string print_bytes(std::size_t bytes);
 // A query with the ranks and where they are; an error if the numbers contradict each other.
 [[nodiscard]] Result<Query> parse_call(const CallRequest &request);
-// What nodes like `topology` can do; null: nothing is known of the links.
-[[nodiscard]] Result<NodesView> view_of(const Query &query, const Topology *topology);
+// Returns the query with the links of nodes like `topology`, and with what can run on them; null:
+// with a guess.
+[[nodiscard]] Result<Query> on_machine(const Query &query, const Topology *topology);
 // The shares of the query's ranks. A node's topology tells the rates of its own GPUs only.
 [[nodiscard]] Result<RankShares> shares_of(const CallRequest &request, const Query &query,
                                            const Topology *topology, const Links &links);

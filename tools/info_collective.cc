@@ -84,7 +84,7 @@ std::vector<std::string> collective_names()
     return names;
 }
 
-std::string explain_collective(const std::string &name, const Query &query, const NodesView &view)
+std::string explain_collective(const std::string &name, const Query &query)
 {
     const Collective &collective =
         *std::find_if(kCollectives.begin(), kCollectives.end(),
@@ -94,7 +94,7 @@ std::string explain_collective(const std::string &name, const Query &query, cons
                query.bytes, collective.own && !collective.rooted ? " of all shares together" : "",
                query.ranks, query.ranks == 1 ? "" : "s", query.nodes, query.nodes == 1 ? "" : "s");
     if (collective.own && query.ranks > 1 && query.bytes >= HETCOLL_LEAST_COLLECTIVE) {
-        const CollectiveShape shape = choose_shape(view.available, collective.rooted);
+        const CollectiveShape shape = choose_shape(query.available, collective.rooted);
         return text +
                format("served by  hetcoll's own schedule, %s: %s\n", shape_name(shape),
                       describe(shape, collective)) +

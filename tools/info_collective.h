@@ -13,7 +13,6 @@ namespace hetcoll {
 [[nodiscard]] std::vector<std::string> collective_names();
 
 // What to say of a blocking call of query.bytes. Requires a name of collective_names().
-[[nodiscard]] std::string explain_collective(const std::string &name, const Query &query,
-                                             const NodesView &view);
+[[nodiscard]] std::string explain_collective(const std::string &name, const Query &query);
 
 } // namespace hetcoll

@@ -173,10 +173,9 @@ std::string print_cpu_path(const Choice &choice, const Query &query, const Table
                       : "two copies, as it is above both limits of the processor");
 }
 
-Json links_json(const NodesView &view)
+Json links_json(const Links &links, bool known)
 {
-    const Links &links = view.links;
-    return {{"known", view.known},
+    return {{"known", known},
             {"gpu_gbps", links.gpu_gbps},
             {"ring_gbps", links.ring_gbps},
             {"tree_gbps", links.tree_gbps},
@@ -234,24 +233,23 @@ struct Explained { // for people, and as JSON
     Json json;
 };
 
-Explained explain(Query query, const NodesView &view, std::size_t small_limit, const JobTable &by,
-                  CallPriced &prices, const std::string &shares, const Topology *topology,
-                  bool by_element)
+Explained explain(Query query, std::size_t small_limit, const JobTable &by, CallPriced &prices,
+                  const std::string &shares, const Topology *topology, bool by_element)
 {
     const bool small = query.bytes <= small_limit;
     const Table *const table = by.table ? &*by.table : nullptr;
-    query = on_nodes(query, view, small_limit);
+    query = of_its_size(query, small_limit);
     const auto begin = std::chrono::steady_clock::now();
     const Choice choice = prices.choose(query, table);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     const auto costs = prices.costs(query, choice);
     const std::vector<CostRow> rows = cost_rows(query, small, costs);
     Json json = {{"call", call_json(query)},
-                 {"links", links_json(view)},
+                 {"links", links_json(query.links, topology != nullptr)},
                  {"served_by", choice_json(choice, query, by)},
                  {"algorithms", costs_json(rows)}};
-    std::string text = print_call(query) + print_links(view.links, view.known) +
-                       print_racks(view.links.racks) + shares;
+    std::string text = print_call(query) + print_links(query.links, topology != nullptr) +
+                       print_racks(query.links.racks) + shares;
     text += "served by  " + describe(choice, prices.rings().size()) + "\n";
     text += "because    " + print_source(choice, query, by) + "\n";
     text += by.note.empty() ? "" : "table      " + by.note + "\n";
@@ -290,10 +288,9 @@ struct Shares {
     std::string text; // empty: it is off
     std::vector<int> of_ranks;
 };
-Result<Shares> add_shares(const CallRequest &request, const Query &query, const Topology *topology,
-                          NodesView &view)
+Result<Shares> add_shares(const CallRequest &request, const Topology *topology, Query &query)
 {
-    Result<RankShares> shares = shares_of(request, query, topology, view.links);
+    Result<RankShares> shares = shares_of(request, query, topology, query.links);
     if (!shares.ok()) {
         return shares.take_status();
     }
@@ -302,7 +299,7 @@ Result<Shares> add_shares(const CallRequest &request, const Query &query, const 
         text += (text.empty() ? "shares     " : ",") + std::to_string(share);
     }
     if (!text.empty()) {
-        view.available |= algorithms_that_need(Needs::kShares);
+        query.available |= algorithms_that_need(Needs::kShares);
         text += format(", a vector at %.4g GB/s\n", shares->vector_gbps());
     } else if (request.shares != "off") {
         text = std::string("shares     none: ") + shares->why_none + "\n";
@@ -379,11 +376,10 @@ std::string print_source(const Choice &choice, const Query &query, const JobTabl
                               : "a job ignores the table");
 }
 
-Query on_nodes(Query query, const NodesView &view, std::size_t small_limit)
+Query of_its_size(Query query, std::size_t small_limit)
 {
-    query.links = view.links;
     query.available =
-        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : view.available,
+        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : query.available,
                 query.bytes, small_limit, true);
     if (query.aggregators > 0 && query.bytes > small_limit) {
         query.available |= algorithms_of(Form::kServers);
@@ -427,15 +423,15 @@ Status check_explain(const CommandLine &line, const ExplainRequest &request,
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
                                      const Topology *topology)
 {
-    Result<Query> query = parse_query(request, call);
+    const Result<Query> asked = parse_query(request, call);
+    if (!asked.ok()) {
+        return error(asked.status().code(), "%s", asked.status().message().c_str());
+    }
+    Result<Query> query = on_machine(*asked, topology);
     if (!query.ok()) {
         return query.take_status();
     }
-    Result<NodesView> view = view_of(*query, topology);
-    if (!view.ok()) {
-        return view.take_status();
-    }
-    Result<Shares> shares = add_shares(call, *query, topology, *view);
+    Result<Shares> shares = add_shares(call, topology, *query);
     if (!shares.ok()) {
         return shares.take_status();
     }
@@ -454,7 +450,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
         query->bytes = bytes;
         text += text.empty() ? "" : "\n";
         if (call.collective != "allreduce") {
-            const std::string answer = explain_collective(call.collective, *query, *view);
+            const std::string answer = explain_collective(call.collective, *query);
             json["explain"].push_back({{"call",
                                         {{"collective", call.collective},
                                          {"bytes", bytes},
@@ -464,7 +460,7 @@ Result<std::string> show_explanation(const ExplainRequest &request, const CallRe
             text += answer;
             continue;
         }
-        Explained one = explain(*query, *view, request.small_limit, *table, *prices, shares->text,
+        Explained one = explain(*query, request.small_limit, *table, *prices, shares->text,
                                 topology, request.accumulate == "element");
         text += one.text;
         json["explain"].push_back(std::move(one.json));

@@ -39,9 +39,8 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 
-// Returns the call as a job on such nodes sees it: with their links, and the algorithms that may
-// serve a call of its size.
-[[nodiscard]] Query on_nodes(Query query, const NodesView &view, std::size_t small_limit);
+// Returns the query with what may serve a call of its size, of what can run there at any size.
+[[nodiscard]] Query of_its_size(Query query, std::size_t small_limit);
 // Says why `choice` serves the call: what comes after "because".
 [[nodiscard]] std::string print_source(const Choice &choice, const Query &query,
                                        const JobTable &by);

@@ -49,7 +49,7 @@ Algorithm winner(AlgorithmSet set, std::size_t bytes, Query query, const PriceTa
 
 // `table` has all sizes, and `prices` what was given up there.
 std::string print_times(const std::vector<Algorithm> &columns, const PriceTable &table,
-                        Prices &prices, const Query &query, const PaperCluster &cluster,
+                        Prices &prices, const Query &query, const EqualNodes &cluster,
                         const std::vector<std::size_t> &sizes)
 {
     static constexpr int kWidth = 13;
@@ -109,12 +109,12 @@ std::string print_crossovers(AlgorithmSet set, const PriceTable &table, const Qu
     return text;
 }
 
-std::string print_conditions(const PaperCluster &c)
+std::string print_conditions(const EqualNodes &c)
 {
-    if (c.nodes < 2 || c.ranks_per_node < 2) {
+    if (c.nodes < 2 || c.gpus < 2) {
         return {};
     }
-    const double n = c.ranks_per_node, ranks = n * c.nodes, ratio = c.intra_gbps / c.inter_gbps;
+    const double n = c.gpus, ranks = n * c.nodes, ratio = c.gpu_gbps / c.node_gbps;
     std::string text =
         "\nbare closed forms (rings only, no kernels), B_i/B_o = " + format("%.3g", ratio) + "\n\n";
     text += format("  two levels of rings beat a flat ring for every size  if B_i/B_o >= %d: %s\n",
@@ -186,17 +186,13 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
             sizes.push_back(bytes);
         }
     }
-    const PricedMachine machine = paper_machine({.nodes = query.nodes,
-                                                 .gpus = on_node,
-                                                 .gpu_gbps = request.intra_gbps,
-                                                 .node_gbps = request.inter_gbps,
-                                                 .step_us = request.latency_us});
-    const PaperCluster cluster{.ranks_per_node = on_node,
-                               .nodes = query.nodes,
-                               .intra_gbps = request.intra_gbps,
-                               .inter_gbps =
-                                   request.inter_gbps > 0 ? request.inter_gbps : Links{}.node_gbps,
-                               .latency_us = request.latency_us};
+    EqualNodes cluster{.nodes = query.nodes,
+                       .gpus = on_node,
+                       .gpu_gbps = request.intra_gbps,
+                       .node_gbps = request.inter_gbps,
+                       .step_us = request.latency_us};
+    const PricedMachine machine = paper_machine(cluster);
+    cluster.node_gbps = request.inter_gbps > 0 ? request.inter_gbps : Links{}.node_gbps;
     Prices prices(machine.cluster, machine.ranks);
     const std::vector<Algorithm> columns = columns_for(prices, machine.ranks.query);
     const AlgorithmSet set = set_of(columns);

@@ -64,7 +64,6 @@ std::vector<Query> all_kinds()
 
 // The ranks of one setup, and all that their calls are chosen by.
 struct Facts {
-    const NodesView view;
     const JobTable by;
     CallPriced prices;
     std::size_t small_limit;
@@ -154,7 +153,7 @@ private:
     {
         Query query = query_;
         query.bytes = bytes;
-        return on_nodes(query, facts_.view, facts_.small_limit);
+        return of_its_size(query, facts_.small_limit);
     }
     [[nodiscard]] Choice choose(std::size_t bytes)
     {
@@ -229,13 +228,13 @@ Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
     CallRequest request;
     request.ranks = ranks.ranks;
     request.nodes = ranks.nodes;
-    Result<Query> query = parse_call(request);
+    const Result<Query> asked = parse_call(request);
+    if (!asked.ok()) {
+        return error(asked.status().code(), "%s", asked.status().message().c_str());
+    }
+    Result<Query> query = on_machine(*asked, input.topology);
     if (!query.ok()) {
         return query.take_status();
-    }
-    Result<NodesView> view = view_of(*query, input.topology);
-    if (!view.ok()) {
-        return view.take_status();
     }
     Result<CallPriced> prices = CallPriced::of(input.topology, *query, {});
     if (!prices.ok()) {
@@ -252,7 +251,7 @@ Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
                   {"nodes", query->nodes},
                   {"note", by->note},
                   {"answers", Json::array()}};
-    Facts facts{std::move(*view), std::move(*by), std::move(*prices), input.small_limit};
+    Facts facts{std::move(*by), std::move(*prices), input.small_limit};
     for (const Query &kind : kinds) {
         query->element_bytes = kind.element_bytes;
         query->op = kind.op;

@@ -1,8 +1,8 @@
 #include "tools/sim_options.h"
 
 #include "engine/hetcoll.h"
+#include "machine/build_platform.h"
 #include "machine/rank_shares.h"
-#include "machine/sim_machine.h"
 #include "measure/command_line.h"
 #include "measure/named_files.h"
 #include "measure/size_options.h"

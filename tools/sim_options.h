@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/types/settings.h"
-#include "machine/sim_machine.h"
+#include "machine/build_platform.h"
 
 #include <cstddef>
 #include <string>

@@ -242,8 +242,8 @@ void PeerSearch::conclude(Mapping mapping)
     found_.maps = mapping != Mapping::kNone;
     found_.ranks = place_ranks(*placement_, mapping,
                                {.nodes = group_.nodes(),
-                                .least_ranks = group_.least_ranks_on_a_node(),
-                                .most_ranks = group_.most_ranks_on_a_node()},
+                                .min = group_.least_ranks_on_a_node(),
+                                .max = group_.most_ranks_on_a_node()},
                                allowed_.racks);
     found_.ranks.query.links.by_cpu = placement_->by_cpu;
     found_.device = device_;

@@ -1,6 +1,6 @@
 // What SimGrid must and must not do to a transfer, and that platforms have the routes they should:
 // each of these was once silently wrong.
-#include "machine/sim_machine.h"
+#include "machine/build_platform.h"
 #include "sim/child.h"
 #include "sim/cluster_file.h"
 #include "sim/simgrid_run.h"
@@ -197,14 +197,14 @@ TEST_P(SimRoutesTest, CrossTheLinksOfBothNodesAndOfTheRacksBetween)
     ASSERT_TRUE(cluster.ok()) << cluster.status().message();
     for (const MessagePath path :
          {MessagePath::kDirect, MessagePath::kBounce, MessagePath::kHost}) {
-        const Result<SimMachine> machine = build_machine(*cluster, {.path = path});
+        const Result<Platform> machine = build_platform(*cluster, {.path = path});
         ASSERT_TRUE(machine.ok()) << machine.status().message();
         std::vector<SimRoute> wanted;
         const int hosts = static_cast<int>(machine->host_of.size());
         for (int i = 0; i < hosts; i += 3) {
             for (int j = 1; j < hosts; j += 5) {
                 if (i != j) {
-                    wanted.push_back(route_between(machine->platform, i, j));
+                    wanted.push_back(route_between(*machine, i, j));
                     ASSERT_FALSE(wanted.back().links.empty());
                     const std::set<int> different(wanted.back().links.begin(),
                                                   wanted.back().links.end());
@@ -212,7 +212,7 @@ TEST_P(SimRoutesTest, CrossTheLinksOfBothNodesAndOfTheRacksBetween)
                 }
             }
         }
-        EXPECT_EXIT(check_routes(machine->platform, wanted), ::testing::ExitedWithCode(0), "");
+        EXPECT_EXIT(check_routes(*machine, wanted), ::testing::ExitedWithCode(0), "");
     }
 }
 INSTANTIATE_TEST_SUITE_P(Shipped, SimRoutesTest,

@@ -73,9 +73,8 @@ TEST(AlgorithmsTest, OneKernelAndTheHostAddInRankOrder)
 
 TEST(AlgorithmsTest, WhatNeedsMappedMemoryIsUnavailableWithoutIt)
 {
-    const RankLayout layout{
-        .nodes = 1, .ranks_per_node = 4, .ranks_per_gpu = 2, .mapped = false, .trees = false};
-    const AlgorithmSet available = available_algorithms(layout);
+    const AlgorithmSet available =
+        available_algorithms({.ranks = 4, .nodes = 1, .ranks_per_gpu = 2}, false, false);
     EXPECT_EQ(names_of(available), names_of(kUnmappedAlgorithms));
     EXPECT_TRUE(contains(available, Algorithm::kHierarchical));
     EXPECT_FALSE(contains(available, Algorithm::kTree));

@@ -14,14 +14,14 @@ constexpr double kRounding = 1e-9; // relative: of differences of doubles
 
 class RandomClusters {
 public:
-    PaperCluster next()
+    EqualNodes next()
     {
         const double inter = power(0, 2.5);
-        return {.ranks_per_node = whole(1, 16),
-                .nodes = whole(1, 512),
-                .intra_gbps = inter * power(-1, 3),
-                .inter_gbps = inter,
-                .latency_us = power(-1, 2)};
+        return {.nodes = whole(1, 512),
+                .gpus = whole(1, 16),
+                .gpu_gbps = inter * power(-1, 3),
+                .node_gbps = inter,
+                .step_us = power(-1, 2)};
     }
     double bytes() { return std::floor(power(0, 10)); }
 
@@ -34,15 +34,12 @@ private:
     std::mt19937_64 random_{20260};
 };
 
-double flat(const PaperCluster &c, double m)
-{
-    return cluster_us(ClusterAlgorithm::kFlatRing, c, m);
-}
-double two_level(const PaperCluster &c, double m)
+double flat(const EqualNodes &c, double m) { return cluster_us(ClusterAlgorithm::kFlatRing, c, m); }
+double two_level(const EqualNodes &c, double m)
 {
     return cluster_us(ClusterAlgorithm::kTwoLevel, c, m);
 }
-double in_network(const PaperCluster &c, double m)
+double in_network(const EqualNodes &c, double m)
 {
     return cluster_us(ClusterAlgorithm::kInNetwork, c, m);
 }
@@ -52,11 +49,11 @@ TEST(ClusterModelTest, TheNetworkBeatsTheFlatRingUnderItsCondition)
     RandomClusters random;
     int met = 0;
     for (int i = 0; i < kConfigurations; ++i) {
-        const PaperCluster c = random.next();
+        const EqualNodes c = random.next();
         const double m = random.bytes();
         if (in_network_always_beats_flat(c)) {
             ++met;
-            ASSERT_LT(in_network(c, m), flat(c, m)) << c.ranks_per_node << " ranks on " << c.nodes;
+            ASSERT_LT(in_network(c, m), flat(c, m)) << c.gpus << " ranks on " << c.nodes;
         }
     }
     EXPECT_GT(met, kConfigurations / 4) << "or the condition was hardly tried";
@@ -66,7 +63,7 @@ TEST(ClusterModelTest, TheNetworkNeverLosesAgainstTwoLevels)
 {
     RandomClusters random;
     for (int i = 0; i < kConfigurations; ++i) {
-        const PaperCluster c = random.next();
+        const EqualNodes c = random.next();
         const double m = random.bytes();
         ASSERT_LE(in_network(c, m), two_level(c, m) * (1 + kRounding));
     }
@@ -77,9 +74,9 @@ TEST(ClusterModelTest, TwoLevelsBeatTheFlatRingExactlyUnderTheirConditions)
     RandomClusters random;
     int always = 0, limited = 0;
     for (int i = 0; i < kConfigurations; ++i) {
-        const PaperCluster c = random.next();
+        const EqualNodes c = random.next();
         const double m = random.bytes();
-        if (c.ranks_per_node < 2 || c.nodes < 2) {
+        if (c.gpus < 2 || c.nodes < 2) {
             ASSERT_FALSE(two_level_always_beats_flat(c));
             ASSERT_EQ(two_level_limit_bytes(c), std::nullopt);
             continue;
@@ -105,14 +102,14 @@ TEST(ClusterModelTest, TwoLevelsBeatTheFlatRingExactlyUnderTheirConditions)
 TEST(ClusterModelTest, TheExamplesOfThePaperComeOut)
 {
     // 8 GPUs a machine, 100 Gb/s network card, 100 MB.
-    const PaperCluster pcie3{
-        .ranks_per_node = 8, .nodes = 4, .intra_gbps = 15.75, .inter_gbps = 12.5, .latency_us = 1};
+    const EqualNodes pcie3{
+        .nodes = 4, .gpus = 8, .gpu_gbps = 15.75, .node_gbps = 12.5, .step_us = 1};
     EXPECT_FALSE(in_network_always_beats_flat(pcie3)) << "1.26 is below 1.867";
-    PaperCluster fast = pcie3;
-    fast.intra_gbps = 25;
+    EqualNodes fast = pcie3;
+    fast.gpu_gbps = 25;
     EXPECT_TRUE(in_network_always_beats_flat(fast));
-    const PaperCluster large{
-        .ranks_per_node = 8, .nodes = 16, .intra_gbps = 100, .inter_gbps = 12.5, .latency_us = 1};
+    const EqualNodes large{
+        .nodes = 16, .gpus = 8, .gpu_gbps = 100, .node_gbps = 12.5, .step_us = 1};
     EXPECT_NEAR(flat(large, 1e8), 16.1e3, 50);
     EXPECT_NEAR(two_level(large, 1e8), 16.8e3, 50);
     EXPECT_NEAR(in_network(large, 1e8), 9.8e3, 50);
@@ -120,19 +117,16 @@ TEST(ClusterModelTest, TheExamplesOfThePaperComeOut)
 
 TEST(ClusterModelTest, TheLimitIsTheClosedForm)
 {
-    const PaperCluster c{
-        .ranks_per_node = 8, .nodes = 16, .intra_gbps = 100, .inter_gbps = 12.5, .latency_us = 1};
+    const EqualNodes c{.nodes = 16, .gpus = 8, .gpu_gbps = 100, .node_gbps = 12.5, .step_us = 1};
     // a (H-1) n B_i / (1 - B_i/(H B_o)) = 1e-6 s * 15 * 8 * 1e11 B/s / (1 - 1/2)
     EXPECT_DOUBLE_EQ(*two_level_limit_bytes(c), 24e6);
 }
 
 TEST(ClusterModelTest, OneLevelIsAPlainRing)
 {
-    const PaperCluster node{
-        .ranks_per_node = 4, .nodes = 1, .intra_gbps = 50, .inter_gbps = 1, .latency_us = 2};
-    const PaperCluster spread{
-        .ranks_per_node = 1, .nodes = 4, .intra_gbps = 1, .inter_gbps = 50, .latency_us = 2};
-    for (const PaperCluster &c : {node, spread}) {
+    const EqualNodes node{.nodes = 1, .gpus = 4, .gpu_gbps = 50, .node_gbps = 1, .step_us = 2};
+    const EqualNodes spread{.nodes = 4, .gpus = 1, .gpu_gbps = 1, .node_gbps = 50, .step_us = 2};
+    for (const EqualNodes &c : {node, spread}) {
         EXPECT_DOUBLE_EQ(flat(c, 1e6), 2 * 3 * 2 + 1.5 * 20);
         EXPECT_DOUBLE_EQ(two_level(c, 1e6), flat(c, 1e6));
     }

@@ -43,12 +43,12 @@ Query query_of(int ranks, int nodes, int ranks_per_gpu = 1)
 
 TEST(TopologyLinksTest, RatesComeFromTheRoutes)
 {
-    const NodesView two = *view_nodes(box(), query_of(2, 1));
+    const Query two = *on_nodes(box(), query_of(2, 1));
     EXPECT_EQ(two.links.gpu_gbps, 50);
     EXPECT_TRUE(two.links.switched) << "all pairs, which is one";
     EXPECT_EQ(two.links.host_gbps, 12);
     EXPECT_EQ(two.links.node_gbps, 12.5);
-    const NodesView four = *view_nodes(box(), query_of(4, 1));
+    const Query four = *on_nodes(box(), query_of(4, 1));
     EXPECT_EQ(four.links.gpu_gbps, 9.6);
     EXPECT_EQ(four.links.ring_gbps, 9.6);
     EXPECT_FALSE(four.links.switched);
@@ -89,7 +89,7 @@ TEST(TopologyLinksTest, ANodesTreesAreWholeOnesOfNvlinks)
 
 TEST(TopologyLinksTest, WhatCanRunFollowsFromThePlacement)
 {
-    const auto available = [](const Query &query) { return view_nodes(box(), query)->available; };
+    const auto available = [](const Query &query) { return on_nodes(box(), query)->available; };
     EXPECT_TRUE(contains(available(query_of(4, 1)), Algorithm::kTwoShot));
     EXPECT_TRUE(contains(available(query_of(4, 1)), Algorithm::kTree));
     EXPECT_FALSE(contains(available(query_of(4, 1)), Algorithm::kHierarchical));
@@ -105,13 +105,13 @@ TEST(TopologyLinksTest, WhatCanRunFollowsFromThePlacement)
 
 TEST(TopologyLinksTest, TooFewGpusAreAFault)
 {
-    const Result<NodesView> view = view_nodes(box(), query_of(5, 1));
-    ASSERT_FALSE(view.ok());
+    const Result<Query> query = on_nodes(box(), query_of(5, 1));
+    ASSERT_FALSE(query.ok());
     EXPECT_EQ(
-        view.status().message(),
+        query.status().message(),
         "5 ranks on a node, 1 on a GPU, need 5 GPUs, but the topology has 4: take fewer ranks "
         "on a node, or more on a GPU");
-    EXPECT_TRUE(view_nodes(box(), query_of(8, 1, 2)).ok());
+    EXPECT_TRUE(on_nodes(box(), query_of(8, 1, 2)).ok());
 }
 
 TEST(TopologyLinksTest, AFingerprintIsOfKindsAndNumbersNotOfBusIdsAndRates)

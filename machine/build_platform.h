@@ -31,7 +31,7 @@ enum class SidePath : std::uint8_t {
     kAdapter, // network adapters, which read and write GPU memory
 };
 
-struct MachineOptions {
+struct PlatformOptions {
     MessagePath path = MessagePath::kDirect;
     bool maps = true; // ranks of a node read each other's memory where links join them
     std::vector<SidePath>
@@ -54,18 +54,11 @@ struct MachineOptions {
     double mapped_latency_us = Links{}.gpu_latency_us;
     double message_latency_us = Links{}.host_latency_us;
     double far_latency_us = hetcoll::far_latency_us({});
-    friend bool operator==(const MachineOptions &, const MachineOptions &) = default;
-};
-
-struct SimMachine {
-    Platform platform;
-    std::vector<int> host_of;               // by GPU, node by node
-    std::vector<std::vector<int>> sides_of; // likewise, as MachineOptions::sides
-    std::vector<int> switch_of;             // the switches' hosts, if there are any
+    friend bool operator==(const PlatformOptions &, const PlatformOptions &) = default;
 };
 
 // An error if a node has no network adapter, and there are several or messages go through it.
-[[nodiscard]] Result<SimMachine> build_machine(const Cluster &cluster,
-                                               const MachineOptions &options);
+[[nodiscard]] Result<Platform> build_platform(const Cluster &cluster,
+                                              const PlatformOptions &options);
 
 } // namespace hetcoll

@@ -1,4 +1,4 @@
-#include "machine/sim_machine.h"
+#include "machine/build_platform.h"
 
 #include "topology/adapters.h"
 #include "topology/route.h"
@@ -30,7 +30,7 @@ Route backwards(Route route)
     return route;
 }
 
-bool has_side(const MachineOptions &options, SidePath path)
+bool has_side(const PlatformOptions &options, SidePath path)
 {
     return std::find(options.sides.begin(), options.sides.end(), path) != options.sides.end();
 }
@@ -40,7 +40,7 @@ constexpr int kAdapterFlows = 8; // most messages that share an adapter and the 
 // One node as all of its kind are.
 class NodePlan {
 public:
-    NodePlan(const NodeKind &kind, const Network &network, const MachineOptions &options)
+    NodePlan(const NodeKind &kind, const Network &network, const PlatformOptions &options)
         : topology_(kind.topology), network_(network), options_(options), gpus_(topology_.gpus())
     {
         if (has_side(options, SidePath::kAdapter)) {
@@ -272,7 +272,7 @@ private:
 
     const Topology &topology_;
     const Network &network_;
-    const MachineOptions &options_;
+    const PlatformOptions &options_;
     std::vector<int> gpus_;
     std::vector<int> adapters_; // by GPU, if messages on the node go through them
     double memory_gbps_ = 0;
@@ -282,7 +282,7 @@ private:
     std::map<Key, int> numbers_;
 };
 
-void add_racks(const Cluster &cluster, const MachineOptions &options, Platform &platform)
+void add_racks(const Cluster &cluster, const PlatformOptions &options, Platform &platform)
 {
     const Network &network = cluster.network;
     const int links = options.switches ? 1 : network.uplinks;
@@ -297,23 +297,23 @@ void add_racks(const Cluster &cluster, const MachineOptions &options, Platform &
 }
 
 // A host at the end of the links to a switch.
-void add_switch(int rack, int host, SimMachine &machine)
+void add_switch(int rack, int host, Platform &platform)
 {
-    const int end = machine.platform.add({.gbps = kNoLimitGbps, .flows = 0});
+    const int end = platform.add({.gbps = kNoLimitGbps, .flows = 0});
     SimNode node;
     node.hosts.push_back({.gbps = kNoLimitGbps, .out = {end}, .in = {end}});
     node.rack = rack;
-    machine.platform.nodes.push_back(std::move(node));
-    machine.switch_of.push_back(host);
+    platform.nodes.push_back(std::move(node));
+    platform.switch_of.push_back(host);
 }
 
 } // namespace
 
-Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &options)
+Result<Platform> build_platform(const Cluster &cluster, const PlatformOptions &options)
 {
-    SimMachine machine;
-    machine.sides_of.resize(options.sides.size());
-    add_racks(cluster, options, machine.platform);
+    Platform platform;
+    platform.sides_of.resize(options.sides.size());
+    add_racks(cluster, options, platform);
     int number = 0, hosts = 0;
     for (const NodeKind &kind : cluster.kinds) {
         if (has_side(options, SidePath::kAdapter) && adapters_of(kind.topology).empty()) {
@@ -330,29 +330,29 @@ Result<SimMachine> build_machine(const Cluster &cluster, const MachineOptions &o
                          kind.topology.machine.c_str(), cluster.node_count());
         }
         for (int i = 0; i < (options.mirrored ? 1 : kind.count); ++i) {
-            SimNode node = plan.place(machine.platform);
-            node.rack = machine.platform.racks.empty() ? -1 : cluster.rack_of(number);
+            SimNode node = plan.place(platform);
+            node.rack = platform.racks.empty() ? -1 : cluster.rack_of(number);
             for (int gpu = 0; gpu < plan.gpu_count(); ++gpu) {
-                machine.host_of.push_back(hosts + gpu);
+                platform.host_of.push_back(hosts + gpu);
                 int side = hosts + gpu;
-                for (std::vector<int> &side_of : machine.sides_of) {
+                for (std::vector<int> &side_of : platform.sides_of) {
                     side += plan.gpu_count();
                     side_of.push_back(side);
                 }
             }
             hosts += static_cast<int>(node.hosts.size());
-            machine.platform.nodes.push_back(std::move(node));
+            platform.nodes.push_back(std::move(node));
             ++number;
         }
     }
-    const int racks = static_cast<int>(machine.platform.racks.size());
+    const int racks = static_cast<int>(platform.racks.size());
     for (int rack = 0; options.switches && rack < std::max(racks, 1); ++rack) {
-        add_switch(racks == 0 ? -1 : rack, hosts++, machine);
+        add_switch(racks == 0 ? -1 : rack, hosts++, platform);
     }
     if (options.switches && racks > 1) {
-        add_switch(-1, hosts++, machine);
+        add_switch(-1, hosts++, platform);
     }
-    return machine;
+    return platform;
 }
 
 } // namespace hetcoll

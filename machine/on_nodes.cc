@@ -5,7 +5,7 @@
 
 namespace hetcoll {
 
-Result<NodesView> view_nodes(const Topology &node, const Query &query)
+Result<Query> on_nodes(const Topology &node, Query query)
 {
     const int ranks = node_shape(query).max, sharing = std::max(query.ranks_per_gpu, 1);
     const std::size_t gpus = static_cast<std::size_t>(most_gpus_on_a_node(query));
@@ -18,20 +18,13 @@ Result<NodesView> view_nodes(const Topology &node, const Query &query)
     }
     std::vector<int> numbers(gpus);
     std::iota(numbers.begin(), numbers.end(), 0);
-    NodesView view;
-    view.known = true;
-    view.links = links_of(node, numbers);
+    query.links = links_of(node, numbers);
     if (query.nodes > 1) {
-        add_node_trees(view.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));
+        add_node_trees(query.links, pack_node_trees(node, numbers).value_or(NodeTrees{}));
     }
-    view.available = available_algorithms({
-        .nodes = query.nodes,
-        .ranks_per_node = ranks,
-        .ranks_per_gpu = sharing,
-        .mapped = view.links.gpu_gbps > 0,
-        .trees = query.nodes <= 1 && pack_trees(node, numbers, view.links).has_value(),
-    });
-    return view;
+    const bool trees = query.nodes <= 1 && pack_trees(node, numbers, query.links).has_value();
+    query.available = available_algorithms(query, query.links.gpu_gbps > 0, trees);
+    return query;
 }
 
 } // namespace hetcoll
