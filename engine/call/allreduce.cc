@@ -36,7 +36,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
     }
     call.report.serve(choice.algorithm);
     co_await peers_stay(call);
-    const Timed timed = start(call, choice, late);
+    const Timed timed = start_run(call, choice, late);
     co_await ran(call);
     const Flags closed = co_await close(call, timed);
     if (any(closed, kFailed)) {
@@ -51,7 +51,7 @@ Task<int> run_chosen(Call &call, const Choice &choice, LateRanks *late)
 // once more.
 Task<int> mixed(Call &call)
 {
-    const Choice choice = choose(call, {.aggregators = !call.is_attached(), .mixed = true});
+    const Choice choice = choose_way(call, {.aggregators = !call.is_attached(), .mixed = true});
     if (is(choice.algorithm, Form::kHost)) {
         co_return co_await host(call);
     }
@@ -75,15 +75,14 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 {
     const bool maps = uses_mapping(call, choice) && !goes_as_floats(call, choice);
     if (maps && any(all, kNoMapping)) {
-        choice = choose(call, {});
+        choice = choose_way(call, {});
     } else if (maps) {
-        Status problem;
-        co_await map(call, choice, problem);
+        Status problem = co_await map(call, choice);
         if (any(all, kNewBuffers)) {
             co_await agree_on_mapping(call, problem, &late);
         }
         note_mapped(call, std::move(problem));
-        choice = call.mapped ? choice : choose(call, {});
+        choice = call.mapped ? choice : choose_way(call, {});
     }
     co_return co_await run_chosen(call, choice, &late);
 }
@@ -111,7 +110,7 @@ Task<int> allreduce(Call &call)
             co_return co_await host(call);
         }
         const bool reduces = call.args->kind >= 0; // else this rank does not know the op
-        const Choice choice = reduces ? choose(call, any_means(call)) : Choice{};
+        const Choice choice = reduces ? choose_way(call, any_means(call)) : Choice{};
         if (reduces && is(choice.algorithm, Form::kHost) && !comm.should_find_peers()) {
             co_return co_await host(call);
         }

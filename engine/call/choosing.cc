@@ -37,7 +37,7 @@ bool is_small_user_op(const Call &call)
            !call.comm.chooser().forces_small_kernel();
 }
 
-Choice choose(Call &call, Means means)
+Choice choose_way(Call &call, Means means)
 {
     return call.comm.chooser().choose(*call.args, call.bytes, means);
 }
@@ -46,7 +46,7 @@ bool is_surely_small(Call &call)
 {
     return call.args->kind >= 0 && call.comm.p2p().size > 1 && !should_join(call) &&
            !call.comm.should_find_peers() &&
-           (is_small_user_op(call) || is(choose(call, any_means(call)).algorithm, Form::kHost));
+           (is_small_user_op(call) || is(choose_way(call, any_means(call)).algorithm, Form::kHost));
 }
 
 bool uses_mapping(const Call &call, const Choice &choice) noexcept

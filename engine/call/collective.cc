@@ -174,8 +174,7 @@ Task<int> collective(Call &call)
             continue;
         }
         if (comm.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
-            Status problem;
-            co_await map(call, choice, problem);
+            Status problem = co_await map(call, choice);
             if (any(all, kNewBuffers)) {
                 co_await agree_on_mapping(call, problem, nullptr);
             }
@@ -187,7 +186,7 @@ Task<int> collective(Call &call)
         call.report.record.schedule = shape_name(
             call.comm.schedules().of_collective(call.args->collective, call.args->root).key.shape);
         co_await peers_stay(call);
-        const Timed timed = start(call, choice, nullptr);
+        const Timed timed = start_run(call, choice, nullptr);
         co_await ran(call);
         const Flags closed = co_await close(call, timed);
         if (any(closed, kFailed)) {

@@ -220,12 +220,9 @@ bool should_join(const Call &call)
            call.args->user_op == 0 && !call.in_order && call.bytes > call.comm.small_limit();
 }
 
-void start_joining(Call &call)
-{
-    call.comm.aggregation().start(call.comm.messages(), call.args->tag);
-}
-
 bool joins(const Call &call) noexcept { return call.comm.aggregation().joins(); }
+
+namespace {
 
 bool poll_join(Call &call)
 {
@@ -240,6 +237,14 @@ bool poll_join(Call &call)
         return false;
     }
     return true;
+}
+
+} // namespace
+
+Polled join(Call &call)
+{
+    call.comm.aggregation().start(call.comm.messages(), call.args->tag);
+    return {poll_join, call};
 }
 
 Task<int> in_network(Call &call, Choice choice)

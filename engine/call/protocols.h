@@ -39,7 +39,7 @@ void must_stage(Call &call, const Status &problem);
 [[nodiscard]] bool is_small_user_op(const Call &call);
 // Its first meeting is that of host(), known before it.
 [[nodiscard]] bool is_surely_small(Call &call);
-[[nodiscard]] Choice choose(Call &call, Means means);
+[[nodiscard]] Choice choose_way(Call &call, Means means);
 // UCX waits for its own copies, which a queued call may not, and adapters' streams for the legacy
 // stream.
 [[nodiscard]] inline Means any_means(const Call &call)
@@ -95,11 +95,7 @@ void borrow_for_mixed(Call &call);
 [[nodiscard]] bool poll_pages(Call &call);
 // And then there is a bounce, and the application's work in a send buffer's own context is waited
 // for.
-[[nodiscard]] bool poll_ready(Call &call);
-[[nodiscard]] inline auto make_ready(Call &call) noexcept
-{
-    return until([&call] { return poll_ready(call); });
-}
+[[nodiscard]] Polled make_ready(Call &call) noexcept;
 
 // ---- allreduce.cc: one MPI_Allreduce from agreement to close ----
 
@@ -131,21 +127,9 @@ void note_unmapped(Call &call, const Status &problem);
 
 // Makes the buffers ready for peers to read and write, if the choice may need that, and announces
 // them.
-void start_publishing(Call &call, const Choice &choice, Published &published);
-void announce(Call &call, Published &published);
-[[nodiscard]] inline auto publish(Call &call, const Choice &choice, Published &published)
-{
-    start_publishing(call, choice, published);
-    return until([&call] { return call.poll_copy(); },
-                 [&call, &published] { announce(call, published); });
-}
-// Maps peers' memory, or says why it cannot.
-[[nodiscard]] bool poll_map(Call &call, const Choice &choice, Status &problem);
-[[nodiscard]] inline auto map(Call &call, const Choice &choice, Status &problem)
-{
-    call.mapped = true;
-    return until([&call, &choice, &problem] { return poll_map(call, choice, problem); });
-}
+[[nodiscard]] Task<> publish(Call &call, const Choice &choice, Published &published);
+// Maps peers' memory, or returns why it cannot.
+[[nodiscard]] Task<Status> map(Call &call, const Choice &choice);
 // Where some rank's buffers are new. If any rank could not map one, the call is not `mapped`, and
 // other memory takes the buffer's place in further calls. If it could not map that, nobody maps on
 // this communicator again.
@@ -166,14 +150,8 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] bool runs_on_host(const Call &call, Flags all) noexcept;
 // The first call that could use aggregators joins them.
 [[nodiscard]] bool should_join(const Call &call);
-void start_joining(Call &call);
 [[nodiscard]] bool joins(const Call &call) noexcept;
-[[nodiscard]] bool poll_join(Call &call);
-[[nodiscard]] inline auto join(Call &call)
-{
-    start_joining(call);
-    return until([&call] { return poll_join(call); });
-}
+[[nodiscard]] Polled join(Call &call);
 // A vector that aggregators reduce, piece by piece.
 [[nodiscard]] Task<int> in_network(Call &call, Choice choice);
 // coll_hetcoll_fixed_point: an allreduce of integers in place of `given`, which sums floats.
@@ -203,18 +181,10 @@ void start_joining(Call &call);
 // of one kind and context. co_await Call::copied().
 void bring_input(Call &call);
 // Runs what was chosen: co_await ran(), then close().
-[[nodiscard]] Timed start(Call &call, Choice choice, LateRanks *late);
+[[nodiscard]] Timed start_run(Call &call, Choice choice, LateRanks *late);
 // Before that: if a peer has left, its memory is not touched, and the wait ends with the call.
-[[nodiscard]] inline auto peers_stay(Call &call) noexcept
-{
-    return until([&call] { return !call.mapped || call.comm.membership().may_touch_peers(); });
-}
-[[nodiscard]] bool step_run(Call &call);
-void note_executed(Call &call);
-[[nodiscard]] inline auto ran(Call &call) noexcept
-{
-    return until([&call] { return step_run(call); }, [&call] { note_executed(call); });
-}
+[[nodiscard]] Polled peers_stay(Call &call) noexcept;
+[[nodiscard]] Polled ran(Call &call) noexcept;
 // What stands for a kind that this rank does not know: integers of the op's size.
 [[nodiscard]] inline ElementKind unknown_kind(const Call &call) noexcept
 {
@@ -224,17 +194,6 @@ void note_executed(Call &call);
 [[nodiscard]] Choice message_choice(const Call &call);
 // Whether the call succeeded on all ranks. The ranks also learn how long the slowest of them took
 // while a chunk is being looked for; and now and then how long each has waited at the beginning.
-struct Closing {
-    Timed timed;
-    Arrivals *arrivals = nullptr; // null: they are not told this time
-};
-[[nodiscard]] Closing start_close(Call &call, Timed timed);
-[[nodiscard]] Flags end_close(Call &call, const Closing &closing);
-[[nodiscard]] inline auto close(Call &call, Timed timed = {})
-{
-    const Closing closing = start_close(call, timed);
-    return until([&call] { return call.step_meeting(); },
-                 [&call, closing] { return end_close(call, closing); });
-}
+[[nodiscard]] Task<Flags> close(Call &call, Timed timed = {});
 
 } // namespace hetcoll

@@ -60,8 +60,6 @@ void start_copy(Call &call, const MappedCall::Copy &copy)
     call.note(done.take_status());
 }
 
-} // namespace
-
 void start_publishing(Call &call, const Choice &choice, Published &published)
 {
     call.flags &= ~(kNoMapping | kNeverMap | kNewDevice | kNewBuffers);
@@ -98,6 +96,7 @@ void announce(Call &call, Published &published)
     published.announced = true;
 }
 
+// True, too, with a problem.
 bool poll_map(Call &call, const Choice &choice, Status &problem)
 {
     const Schedule *const needs =
@@ -110,6 +109,23 @@ bool poll_map(Call &call, const Choice &choice, Status &problem)
     }
     problem = done.take_status();
     return true;
+}
+
+} // namespace
+
+Task<> publish(Call &call, const Choice &choice, Published &published)
+{
+    start_publishing(call, choice, published);
+    co_await call.copied();
+    announce(call, published);
+}
+
+Task<Status> map(Call &call, const Choice &choice)
+{
+    call.mapped = true;
+    Status problem;
+    co_await until([&] { return poll_map(call, choice, problem); });
+    co_return problem;
 }
 
 Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)

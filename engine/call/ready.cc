@@ -25,10 +25,16 @@ bool poll_pages(Call &call)
     return comm.is_ready();
 }
 
+namespace {
+
 bool poll_ready(Call &call)
 {
     return poll_pages(call) && poll_cpu(call) && (!needs_bounce(call) || try_borrow_bounce(call)) &&
            (!call.buffers.two_contexts() || poll_work(call, call.buffers.send));
 }
+
+} // namespace
+
+Polled make_ready(Call &call) noexcept { return {poll_ready, call}; }
 
 } // namespace hetcoll

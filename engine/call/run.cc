@@ -15,6 +15,11 @@ using CloseNumbers =
     std::array<std::uint64_t, 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks>;
 static_assert(sizeof(CloseNumbers) <= ControlPage::kPayloadBytes);
 
+struct Closing {
+    Timed timed;
+    Arrivals *arrivals = nullptr; // null: they are not told this time
+};
+
 std::size_t numbers_of_waits(const Call &call, const Closing &closing) noexcept
 {
     const auto ranks = static_cast<std::size_t>(call.comm.p2p().size);
@@ -71,31 +76,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
                          choice.chunk_bytes, !call.failure.ok(), peers, carrier_of(call, choice));
 }
 
-} // namespace
-
-void bring_input(Call &call)
-{
-    Buffers &buffers = call.buffers;
-    if (!call.mapped && buffers.is_foreign() && !buffers.input_copied) {
-        call.start_copy(buffers.out, buffers.in, call.bytes, buffers.device());
-        buffers.input_copied = true;
-    }
-}
-
-Timed start(Call &call, Choice choice, LateRanks *late)
-{
-    Timed timed;
-    if (row_of(choice.algorithm).is_one_kernel()) {
-        start_kernel(call, choice);
-    } else {
-        timed = find_chunk(call, choice);
-        start_schedule(call, choice, late);
-    }
-    call.look_for_freed(call.device != nullptr); // another rank's, too
-    return timed;
-}
-
-bool step_run(Call &call)
+bool poll_run(Call &call)
 {
     if (!call.executor_runs) {
         return call.poll_kernel();
@@ -140,6 +121,15 @@ void note_executed(Call &call)
     call.note(executor.take_failure());
 }
 
+bool step_run(Call &call)
+{
+    if (!poll_run(call)) {
+        return false;
+    }
+    note_executed(call);
+    return true;
+}
+
 Closing start_close(Call &call, Timed timed)
 {
     Arrivals *const arrivals = arrivals_of(call);
@@ -174,6 +164,44 @@ Flags end_close(Call &call, const Closing &closing)
         }
     }
     return call.meeting.flags();
+}
+
+} // namespace
+
+void bring_input(Call &call)
+{
+    Buffers &buffers = call.buffers;
+    if (!call.mapped && buffers.is_foreign() && !buffers.input_copied) {
+        call.start_copy(buffers.out, buffers.in, call.bytes, buffers.device());
+        buffers.input_copied = true;
+    }
+}
+
+Timed start_run(Call &call, Choice choice, LateRanks *late)
+{
+    Timed timed;
+    if (row_of(choice.algorithm).is_one_kernel()) {
+        start_kernel(call, choice);
+    } else {
+        timed = find_chunk(call, choice);
+        start_schedule(call, choice, late);
+    }
+    call.look_for_freed(call.device != nullptr); // another rank's, too
+    return timed;
+}
+
+Polled peers_stay(Call &call) noexcept
+{
+    return {[](Call &of) { return !of.mapped || of.comm.membership().may_touch_peers(); }, call};
+}
+
+Polled ran(Call &call) noexcept { return {step_run, call}; }
+
+Task<Flags> close(Call &call, Timed timed)
+{
+    const Closing closing = start_close(call, timed);
+    co_await call.all_met();
+    co_return end_close(call, closing);
 }
 
 } // namespace hetcoll

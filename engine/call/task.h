@@ -221,6 +221,26 @@ private:
     std::coroutine_handle<promise_type> handle_;
 };
 
+struct Call;
+
+// co_await: goes on when poll(call) is true.
+class Polled final : public Wait {
+public:
+    Polled(bool (*poll)(Call &), Call &call) noexcept : poll_(poll), call_(call) {}
+
+    [[nodiscard]] bool is_over() override { return poll_(call_); }
+    [[nodiscard]] bool await_ready() { return poll_(call_); }
+    template <class Promise> void await_suspend(std::coroutine_handle<Promise> self) noexcept
+    {
+        self.promise().frames().suspend(self, *this);
+    }
+    void await_resume() const noexcept {}
+
+private:
+    bool (*poll_)(Call &);
+    Call &call_;
+};
+
 // co_await until(poll): goes on when poll() is true. co_await until(poll, value) is then value().
 struct NoValue {
     void operator()() const noexcept {}

@@ -30,7 +30,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 namespace hetcoll {
 
-// The way that calls go here. All memory is a GPU's.
+// The protocol of calls here. All memory is a GPU's.
 Task<int> protocol_of(Call &call, const hetcoll_call &)
 {
     call.bytes = call.args->span;
@@ -40,7 +40,7 @@ Task<int> protocol_of(Call &call, const hetcoll_call &)
     call.flags = kDeviceMemory;
     return allreduce(call);
 }
-Choice choose(Call &, Means)
+Choice choose_way(Call &, Means)
 {
     Choice choice;
     choice.algorithm = Algorithm::kTwoShot;
@@ -74,9 +74,11 @@ Task<int> staged(Call &call, Flags) { return no_way(call); }
 Task<int> in_network(Call &call, Choice) { return no_way(call); }
 Task<int> as_floats(Call &call) { return no_way(call); }
 Task<int> with_own_vector(Call &call) { return no_way(call); }
-void start_joining(Call &) {}
 bool joins(const Call &) noexcept { return false; }
-bool poll_join(Call &) { return true; }
+Polled join(Call &call)
+{
+    return {[](Call &) { return true; }, call};
+}
 void start_finding_peers(Call &) {}
 bool poll_peers(Call &) { return true; }
 void tell_new_device(Call &) {}
@@ -115,7 +117,7 @@ bool try_borrow_bounce(Call &call)
     }
     return true;
 }
-bool poll_ready(Call &call) { return try_borrow_bounce(call); }
+Polled make_ready(Call &call) noexcept { return {try_borrow_bounce, call}; }
 bool Call::borrow_frames() noexcept
 {
     frames.use(comm.frames);

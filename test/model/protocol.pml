@@ -188,7 +188,7 @@ proctype rank(byte r)
             goto copy_out
         :: else
         fi;
-        /* = publish.cc start_publishing, announce */
+        /* = publish.cc publish */
         wants_map = maps[r];
         if
         :: wants_map && !failed && flags == DEV ->
@@ -256,7 +256,7 @@ decide:
         /* = allreduce.cc on_devices */
         if
         :: wants_map && (all & NOMAP) == 0 ->
-            driver(cMapping);                                  /* = publish.cc poll_map */
+            driver(cMapping);                                  /* = publish.cc map */
 #if MUTANT == 1
             if :: broke -> maps[r] = false :: else fi           /* gives up alone */
 #else
@@ -270,7 +270,7 @@ decide:
 #endif
         :: else
         fi;
-running: /* = run.cc start, step_run */
+running: /* = run.cc start_run, step_run */
         driver(cAKernelACopy); failed = failed || broke;
         lose_part();
 #ifdef LATE

@@ -9,7 +9,7 @@ namespace hetcoll::test {
 namespace {
 
 using emulated_gpu::LinkClock;
-using emulated_gpu::LinkOnTheWay;
+using emulated_gpu::LinkOfPath;
 using emulated_gpu::Transfer;
 
 constexpr std::uint64_t kMs = 1'000'000, kStart = 7'000'000'000;
@@ -45,7 +45,7 @@ TEST(EmulatedTransferTest, ATransferTakesItsBytesAtTheSlowestLinksRate)
 {
     LinkClock fast, slow, medium;
     std::vector<Transfer> one;
-    one.emplace_back(std::vector<LinkOnTheWay>{{&fast, 10}, {&slow, 0.25}, {&medium, 1}},
+    one.emplace_back(std::vector<LinkOfPath>{{&fast, 10}, {&slow, 0.25}, {&medium, 1}},
                      std::uint64_t{25'000'000}, kStart);
     run(one);
     EXPECT_EQ(one[0].passed_ns(), kStart + 100 * kMs);
@@ -64,7 +64,7 @@ TEST(EmulatedTransferTest, TransfersShareALinkEvenly)
     LinkClock link;
     std::vector<Transfer> transfers;
     for (const std::uint64_t bytes : {10'000'000, 20'000'000, 30'000'000}) {
-        transfers.emplace_back(std::vector<LinkOnTheWay>{{&link, 1}}, bytes, kStart);
+        transfers.emplace_back(std::vector<LinkOfPath>{{&link, 1}}, bytes, kStart);
     }
     run(transfers);
     // A third of the rate until the first ends, then a half, then all of it.
@@ -77,8 +77,8 @@ TEST(EmulatedTransferTest, OtherDirectionsAndOtherLinksDoNotCount)
 {
     LinkClock there, back;
     std::vector<Transfer> transfers;
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&there, 1}}, 10 * kMs, kStart);
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&back, 1}}, 10 * kMs, kStart);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&there, 1}}, 10 * kMs, kStart);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&back, 1}}, 10 * kMs, kStart);
     run(transfers);
     EXPECT_EQ(transfers[0].passed_ns(), kStart + 10 * kMs);
     EXPECT_EQ(transfers[1].passed_ns(), kStart + 10 * kMs);
@@ -88,8 +88,8 @@ TEST(EmulatedTransferTest, ATransferThatIsHeldUpElsewhereLeavesTheRest)
 {
     LinkClock shared, narrow;
     std::vector<Transfer> transfers;
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&shared, 1}}, 80 * kMs, kStart);
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&shared, 1}, {&narrow, 0.2}}, 20 * kMs,
+    transfers.emplace_back(std::vector<LinkOfPath>{{&shared, 1}}, 80 * kMs, kStart);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&shared, 1}, {&narrow, 0.2}}, 20 * kMs,
                            kStart);
     run(transfers);
     EXPECT_NEAR(static_cast<double>(transfers[0].passed_ns() - kStart), 100.0 * kMs, 20.0 * kMs);
@@ -100,8 +100,8 @@ TEST(EmulatedTransferTest, ASmallTransferWaitsForAPartNotForTheWhole)
 {
     LinkClock link;
     std::vector<Transfer> transfers;
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&link, 1}}, 1000 * kMs, kStart);
-    transfers.emplace_back(std::vector<LinkOnTheWay>{{&link, 1}}, 1000, kStart + 500 * kMs);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&link, 1}}, 1000 * kMs, kStart);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&link, 1}}, 1000, kStart + 500 * kMs);
     run(transfers);
     EXPECT_LE(transfers[1].passed_ns(), kStart + 502 * kMs);
 }
