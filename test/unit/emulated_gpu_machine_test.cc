@@ -57,8 +57,8 @@ Machine machine_of(const char *text)
 std::string way(const Routes &routes, int from, int to)
 {
     std::string text;
-    for (const int channel : routes.between(from, to)) {
-        const auto &[name, gbps] = routes.channels()[static_cast<std::size_t>(channel)];
+    for (const int direction : routes.between(from, to)) {
+        const auto &[name, gbps] = routes.directions()[static_cast<std::size_t>(direction)];
         text += (text.empty() ? "" : " ") + name + ":" + std::to_string(gbps).substr(0, 4);
     }
     return text;
