@@ -24,6 +24,7 @@ struct AllSchedules {
 // `query` has the ranks and the bytes, by which some algorithms cut the vector; `topology` is each
 // node's and may be null. An error says what the algorithm needs, or which names there are.
 [[nodiscard]] Result<AllSchedules> build_all(const std::string &name, const CallRequest &request,
-                                             Query query, const Topology *topology, int root);
+                                             const Query &asked, const Topology *topology,
+                                             int root);
 
 } // namespace hetcoll
