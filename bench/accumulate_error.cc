@@ -8,9 +8,8 @@
 #include "cuda_kernels/reduction.h"
 #include "measure/micro.h"
 #include "measure/small_floats.h"
-#include "plan/hierarchical.h"
+#include "plan/build_schedule.h"
 #include "schedule/algorithms.h"
-#include "schedule/weighted.h"
 #include "test/unit/engine_job.h"
 
 #include <algorithm>
@@ -164,20 +163,11 @@ std::vector<Schedule> schedules_of(Algorithm algorithm, int ranks)
         }
         groups.nodes.back().push_back({rank});
     }
+    const RankTrees trees{.ranks = numbers, .trees = {tree}};
     for (int rank = 0; rank < ranks; ++rank) {
-        switch (row_of(algorithm).needs) {
-        case Needs::kGroups:
-            schedules.push_back(build_hierarchical(
-                rank, groups, {.between_nodes = *find_algorithm("recursive_doubling")}));
-            break;
-        case Needs::kTrees:
-            schedules.push_back(build_trees(rank, numbers, std::span(&tree, 1)));
-            break;
-        case Needs::kShares: schedules.push_back(build_weighted(rank, shares, 1)); break;
-        default:
-            schedules.push_back(build_schedule({.algorithm = algorithm}, rank, {.ranks = ranks}));
-            break;
-        }
+        schedules.push_back(build_schedule(
+            {.algorithm = algorithm, .between_nodes = *find_algorithm("recursive_doubling")}, rank,
+            {.ranks = ranks, .trees = &trees, .groups = &groups, .shares = shares}));
     }
     return schedules;
 }

@@ -18,15 +18,10 @@ namespace hetcoll {
 // chunk, which is no part of a schedule: ways that then are equal have equal schedules.
 [[nodiscard]] Way resolve_parts(Way way, std::size_t bytes, const Links &links, int ranks) noexcept;
 
-// The most of kSideParts that may end with the trees of kTree, if latencies are nothing.
-[[nodiscard]] int most_host_parts(const Links &links, int ranks) noexcept;
-// Likewise through adapters: 0 where ranks cannot send each other anything through them.
-[[nodiscard]] int most_adapter_parts(const Links &links, int ranks) noexcept;
-
 // What schedules are made of, beside the way. What the algorithm does not need may be left out.
 struct ScheduleParts {
     int ranks = 1;
-    std::span<const int> runs{}; // ranks in a row on one node: kOrdered, node by node
+    std::span<const int> node_of{}; // by rank: kOrdered, node by node
     const RankTrees *trees = nullptr;
     const Groups *groups = nullptr;
     const RingOrders *rings = nullptr; // kRing, by links

@@ -19,6 +19,13 @@ namespace hetcoll {
 // processors' time, which no price knows: there the hierarchy multiplies.
 [[nodiscard]] bool is_needless(Algorithm algorithm, const Query &query);
 
+// In which orders an algorithm is worth a price among so many ranks, or nodes of a hierarchy. If
+// racks first gives the same schedule, the plain order is the one that is priced.
+struct Orders {
+    bool plain, by_racks;
+};
+[[nodiscard]] Orders orders_of(Algorithm algorithm, int size, int rack);
+
 // All that can run where the query says and are not needless, with the first chunk. On a tie of
 // their prices the earlier one is taken.
 [[nodiscard]] std::vector<Way> ways_of(Algorithm algorithm, const Query &query);

@@ -48,7 +48,7 @@ std::string counted(std::size_t count, const char *what)
 std::string describe_parts(const Way &way, std::size_t rings)
 {
     std::string text; // each part begins with ", "
-    if (way.algorithm == Algorithm::kHierarchical) {
+    if (needs(way.algorithm, Needs::kGroups)) {
         text = std::string(", ") + algorithm_name(way.between_nodes) + " between nodes" +
                describe_slices(way);
     } else if (way.by_links) {
@@ -62,22 +62,15 @@ std::string describe_parts(const Way &way, std::size_t rings)
 
 const char *describe_rounding(Algorithm algorithm, int nodes)
 {
-    switch (algorithm) {
-    case Algorithm::kOneShot:
-    case Algorithm::kTwoShot:
-    case Algorithm::kLeader:
-    case Algorithm::kCopyIn: return "once";
-    case Algorithm::kHost:
-        return nodes == 1 ? "once" : "once on each node, and after every addition between nodes";
-    case Algorithm::kHierarchical:
-        return nodes == 1 ? "once for the ranks of a GPU, and once for its node"
-                          : "once on each node, and after every addition between nodes";
-    case Algorithm::kWeighted: return "once, by the rank that a share belongs to";
-    case Algorithm::kTree: return "once at each rank, which adds what its children have to its own";
-    case Algorithm::kInNetwork: return "once at each aggregator";
-    case Algorithm::kRecursiveMultiplying: return "once in each round";
-    default: return "after every addition, of two numbers at a time";
+    if (nodes > 1 && (is(algorithm, Form::kHost) || needs(algorithm, Needs::kGroups))) {
+        return "once on each node, and after every addition between nodes";
     }
+#define HETCOLL_ROUNDING(constant, enumerator, name, counter, form, needs, sizes, traits, plan, \
+                         rounding, ...)                                                         \
+    rounding,
+    constexpr const char *kRoundings[] = {HETCOLL_ALGORITHMS(HETCOLL_ROUNDING)};
+#undef HETCOLL_ROUNDING
+    return kRoundings[static_cast<std::size_t>(algorithm)];
 }
 
 std::string describe(const Way &way, std::size_t rings)

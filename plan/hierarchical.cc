@@ -1,13 +1,55 @@
-// Three phases across nodes as in Blink (Wang et al. 2020), whose partitions with local roots are
-// the slices here, and one more level below.
-#include "plan/hierarchical.h"
-
-#include "plan/build_schedule.h"
+// Allreduce in three nested levels: ranks that share a GPU, GPUs of a node, nodes. For any number
+// of ranks on a GPU, GPUs on a node and ranks on a node, and any placement of the ranks. Between
+// nodes as in Blink (Wang et al. 2020), whose partitions with local roots are the slices here, and
+// one more level below.
+//
+// 0 On a GPU: the leader reduces the parts of all its ranks.
+// 1 On a node, among the GPUs' leaders: reduce-scatter. The vector is cut into as many slices as
+//   there are GPUs on the node that has most. Every node deals out all slices to its leaders, in
+//   order and as evenly as whole slices allow. By flow there are as many as Groups::slices or
+//   Groups::near_slices has, which deal them out: a leader may own none.
+// 2 Between nodes: the owners of a slice, one on each node, reduce it among themselves. Slices by
+//   flow that have the same owners, one after the other, go in the same messages.
+// 3 On a node: allgather, the owners send their slices to the other leaders.
+// 4 On a GPU: the leader sends the result to the others.
+//
+// Phases 1 and 3 are exchanges of everybody with everybody. If some GPUs of a node have no fast
+// link to each other, they may go `over_trees`: slice by slice up a tree that hangs at the slice's
+// owner, and down the same tree (Blink's trees with one root a partition). A channel takes one of
+// its node's trees, in turn and as often as they weigh. Nodes without trees do as the others.
+//
+// All this for each of `segments` parts of the vector, so that one segment is between nodes while
+// another one is on the node. A segment has `lanes` channels, each with some of its slices: in a
+// channel a slice whose data are not there holds up those behind it.
+//
+// Cost for H nodes, and for a leader with w of the m slices, on a node with g leaders, on a GPU
+// with q ranks; messages are per segment, with the ring between nodes:
+//
+//           messages sent   vectors sent     vectors reduced
+//   0       -               -                q-1
+//   1       g-1             (m-w)/m          (g-1) w/m
+//   2       w 2(H-1)        w/m 2(H-1)/H     w/m (H-1)/H
+//   3       g-1             (g-1) w/m        -
+//   4       q-1             q-1              -
+//
+// Over trees a leader sends and receives a vector in all for each of its links, in both phases
+// together.
+//
+// So each node sends 2(H-1)/H of the vector to other nodes, however many ranks it has, and as much
+// with radix k (Rabenseifner's is k = 2). Recursive doubling sends log2(H) vectors, recursive
+// multiplying up to 7 in each of ceil(log_8 H) rounds.
+//
+// A channel is a lane of a segment: at most 256. By racks, ScheduleParts::rack_nodes are in each.
+#include "plan/algorithm.h"
+#include "plan/candidates.h"
+#include "plan/parts.h"
 #include "schedule/direct.h"
 #include "schedule/rounds.h"
 #include "schedule/tree_steps.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -296,17 +338,91 @@ private:
     std::vector<std::vector<TreePlace>> places_;
 };
 
+// The second phases, in the order in which ties are decided: these, then as rows are.
+consteval auto second_phases()
+{
+    std::array<Algorithm, std::popcount(kBetweenNodesAlgorithms)> phases{
+        Algorithm::kRing, Algorithm::kRabenseifner, Algorithm::kRecursiveDoubling};
+    const auto first = phases.begin(), rest = first + 3;
+    auto to = rest;
+    for (int i = 0; i < kAlgorithmCount; ++i) {
+        const auto phase = static_cast<Algorithm>(i);
+        if (has(phase, Trait::kBetweenNodes) && std::find(first, rest, phase) == rest) {
+            *to++ = phase;
+        }
+    }
+    return phases;
+}
+constexpr auto kSecondPhases = second_phases();
+
+// With equal slices, and with the others that there are.
+void add_slices(Way way, const Links &links, std::vector<Way> &ways)
+{
+    ways.push_back(way);
+    way.by_links = true;
+    if (links.slices_by_flow) {
+        ways.push_back(way);
+    }
+    way.near_only = true;
+    if (links.near_slices) {
+        ways.push_back(way);
+    }
+}
+
+// A ring of two is radix 2.
+void add_ways(Way way, const Query &query, std::vector<Way> &ways)
+{
+    for (const bool over_trees : {false, true}) {
+        if (over_trees && !(query.links.node_tree_gbps > 0)) {
+            break;
+        }
+        way.over_trees = over_trees;
+        if (over_trees && query.chunk_bytes == 0) {
+            way.chunk_bytes = first_chunk(way.algorithm, query, true);
+        }
+        for (const Algorithm between : kSecondPhases) {
+            way.between_nodes = between;
+            const Orders orders = has(between, Trait::kInRing) && query.nodes == 2
+                                      ? Orders{false, false}
+                                      : orders_of(between, query.nodes, query.links.racks.nodes);
+            for (const bool by_racks : {false, true}) {
+                if (by_racks ? orders.by_racks : orders.plain) {
+                    way.by_racks = by_racks;
+                    add_slices(way, query.links, ways);
+                }
+            }
+        }
+    }
+}
+
+std::unique_ptr<Program> program(const Way &way, int rank, const ScheduleParts &parts)
+{
+    return std::make_unique<Hierarchy>(rank, *parts.groups, way, parts.rack_nodes);
+}
+
+void resolve(Way &way, std::size_t bytes, const Links & /*links*/, int /*ranks*/)
+{
+    way.segments = way.segments > 0 ? way.segments : hierarchy_segments(bytes);
+}
+
+// Circulants between nodes, too: to run them in full would cost more than it is worth.
+bool is_mirrored(const Way &way, const Cluster &cluster, int /*ranks_of_node*/)
+{
+    return is_even_among(way.between_nodes, cluster.node_count());
+}
+
+// The slices that a node exchanges with others at once.
+int messages(Algorithm /*algorithm*/, const Query &query)
+{
+    return std::max(node_shape(query).min / std::max(query.ranks_per_gpu, 1), 1);
+}
+
 } // namespace
 
-std::unique_ptr<Program> hierarchical_program(int rank, const Groups &groups, const Way &way,
-                                              int rack_nodes)
-{
-    return std::make_unique<Hierarchy>(rank, groups, way, rack_nodes);
-}
-
-Schedule build_hierarchical(int rank, const Groups &groups, const Way &way, int rack_nodes)
-{
-    return build_program(Hierarchy(rank, groups, way, rack_nodes));
-}
+const AlgorithmPlan kHierarchicalPlan{.program = program,
+                                      .resolve = resolve,
+                                      .add_ways = add_ways,
+                                      .is_mirrored = is_mirrored,
+                                      .messages = messages};
 
 } // namespace hetcoll

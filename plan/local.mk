@@ -1,11 +1,20 @@
 hetcoll_sources += \
-	plan/build_schedule.h plan/build_schedule.cc \
+	plan/algorithm.h plan/algorithm.cc \
+	plan/build_schedule.h \
 	plan/candidates.h plan/candidates.cc \
 	plan/facts.h \
-	plan/hierarchical.h plan/hierarchical.cc \
+	plan/hierarchical.cc \
+	plan/host.cc \
+	plan/in_network.cc \
 	plan/mirror.h plan/mirror.cc \
+	plan/ordered.cc \
 	plan/parts.h plan/parts.cc \
-	plan/way.h
+	plan/radix.cc \
+	plan/ring.cc \
+	plan/team.cc \
+	plan/tree.h plan/tree.cc \
+	plan/way.h \
+	plan/weighted.cc
 
 hetcoll_tools_sources += \
 	plan/describe.h plan/describe.cc

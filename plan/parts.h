@@ -31,18 +31,8 @@ inline constexpr int kMostPricedChannels = 32;
     }
     return most;
 }
-// The same of kWeighted: while a segment is gathered the next is reduced. Bounded by the steps of a
-// schedule, of which a rank has 4 (ranks - 1) a segment.
+// A schedule of kWeighted has no more, so that its ranks can pass all by mapped memory.
 inline constexpr int kMostWeightedSteps = 1024;
-[[nodiscard]] constexpr int weighted_segments(std::size_t bytes, int ranks) noexcept
-{
-    constexpr std::size_t kPieceBytes = 128u << 10, kMost = 16;
-    const std::size_t others = static_cast<std::size_t>(ranks < 2 ? 1 : ranks - 1);
-    const std::size_t bound = kMostWeightedSteps / 4 / others;
-    const std::size_t most = bound < kMost ? bound : kMost;
-    const std::size_t segments = bytes / (others * kPieceBytes);
-    return static_cast<int>(segments < most ? (segments < 1 ? 1 : segments) : most < 1 ? 1 : most);
-}
 // Most bytes in one message: enough chunks to overlap, none too small. A price tries others.
 // `over_trees`: as Choice has it, of kHierarchical.
 [[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,

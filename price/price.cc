@@ -1,6 +1,5 @@
 #include "price/price.h"
 
-#include "plan/facts.h"
 #include "price/aggregators.h"
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
@@ -217,22 +216,22 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     const NodeGroups &gpus = ranks_.groups.nodes.front();
     const int size = ranks_.size(), sharing = ranks_.query.ranks_per_gpu;
     const bool writes_all = !row_of(algorithm).has(Trait::kOwnResult);
-    const KernelRoles roles = kernel_roles(algorithm);
-    const double share = roles.by_shares ? bytes / size : bytes;
+    const bool leads = has(algorithm, Trait::kLeads);
+    const double share = has(algorithm, Trait::kByShares) ? bytes / size : bytes;
     std::vector<double> carried(platform.links.size());
     for (const SimNode::Local &pair : node.local) {
         const auto from = static_cast<std::size_t>(pair.from),
                    to = static_cast<std::size_t>(pair.to);
         if (from == to || from >= gpus.size() || to >= gpus.size() ||
-            (roles.leads && from != 0 && to != 0)) {
+            (leads && from != 0 && to != 0)) {
             continue;
         }
         // Pairs of ranks; who writes to all others also reads from them.
-        const double pairs = roles.leads ? static_cast<double>(gpus[std::max(from, to)].size())
-                                         : static_cast<double>(gpus[from].size() * gpus[to].size());
+        const double pairs = leads ? static_cast<double>(gpus[std::max(from, to)].size())
+                                   : static_cast<double>(gpus[from].size() * gpus[to].size());
         for (const int link : pair.path) {
             carried[static_cast<std::size_t>(link)] +=
-                (writes_all && !roles.leads ? 2 : 1) * pairs * share;
+                (writes_all && !leads ? 2 : 1) * pairs * share;
         }
     }
     const double vector_us = transfer_us(sharing * bytes, node.hosts.front().gbps);
@@ -240,9 +239,9 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
     for (std::size_t link = 0; link < carried.size(); ++link) {
         us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
     }
-    const double launch_us = launches_us(ranks_.query.links, roles.leads ? 1 : sharing);
+    const double launch_us = launches_us(ranks_.query.links, leads ? 1 : sharing);
     us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
-    if (roles.copies_in) {
+    if (has(algorithm, Trait::kCopiesIn)) {
         us += launch_us + 2 * vector_us;
     }
     return {.us = us};

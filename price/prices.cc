@@ -4,6 +4,7 @@
 #include "plan/candidates.h"
 #include "plan/facts.h"
 #include "plan/parts.h"
+#include "plan/tree.h"
 #include "price/rank_plans.h"
 #include "price/two_rules.h"
 
@@ -381,7 +382,7 @@ Prices::Priced Prices::best_hierarchy(std::span<Priced> ways, double other_us,
     const double least_us = least_alone(ways)->alone_us;
     std::vector<Priced> by_factors, others;
     for (const Priced &way : ways) {
-        (multiplies(algorithm_across(way.way)) ? by_factors : others).push_back(way);
+        (has(algorithm_across(way.way), Trait::kMultiplies) ? by_factors : others).push_back(way);
     }
     Priced multiplied = best_of_kind(by_factors, least_us, other_us, call);
     Priced cut = best_of_kind(others, least_us, other_us, call);

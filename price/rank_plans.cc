@@ -3,6 +3,7 @@
 #include "machine/cpu_limits.h"
 #include "plan/candidates.h"
 #include "plan/facts.h"
+#include "plan/tree.h"
 #include "schedule/algorithms.h"
 #include "schedule/weighted.h"
 
@@ -12,20 +13,6 @@
 
 namespace hetcoll {
 namespace {
-
-// How many ranks in a row lie on one node, from rank 0 on.
-std::vector<int> node_runs(const Ranks &ranks)
-{
-    std::vector<int> runs;
-    for (std::size_t rank = 0; rank < ranks.node_of.size(); ++rank) {
-        if (rank > 0 && ranks.node_of[rank] == ranks.node_of[rank - 1]) {
-            ++runs.back();
-        } else {
-            runs.push_back(1);
-        }
-    }
-    return runs;
-}
 
 std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
 {
@@ -43,19 +30,6 @@ std::shared_ptr<const ChannelSteps> without_early(ChannelSteps steps)
         }
     }
     return std::make_shared<const ChannelSteps>(std::move(steps));
-}
-
-// As build_trees() has their channels.
-std::vector<SidePath> sides_of(const Way &resolved)
-{
-    std::vector<SidePath> sides;
-    if (resolved.host_parts > 0) {
-        sides.push_back(SidePath::kHost);
-    }
-    if (resolved.adapter_parts > 0) {
-        sides.push_back(SidePath::kAdapter);
-    }
-    return sides;
 }
 
 } // namespace
@@ -82,7 +56,7 @@ RankPlans::RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes,
                      RecordedSchedules *recorded)
     : ranks_(ranks), way_(way), bytes_(bytes), element_bytes_(element_bytes), shares_(shares),
       resolved_(resolve_parts(way, bytes, ranks.query.links, ranks.size())),
-      sides_(sides_of(resolved_)), runs_(way.node_by_node ? node_runs(ranks) : std::vector<int>{}),
+      sides_(sides_of(resolved_)),
       recorded_(recorded != nullptr ? &recorded->find(resolved_, ranks.size()) : nullptr)
 {
 }
@@ -99,8 +73,9 @@ PlatformOptions RankPlans::platform_options(MessagePath path) const
             .shares_ports = needs(way_.algorithm, Needs::kGroups),
             .partners = needs(way_.algorithm, Needs::kGroups)
                             ? partners_of(way_.between_nodes, ranks_.query.nodes)
-                        : is_ring(way_.algorithm) ? 0
-                                                  : partners_of(way_.algorithm, ranks_.size()),
+                        : has(way_.algorithm, Trait::kInRing)
+                            ? 0
+                            : partners_of(way_.algorithm, ranks_.size()),
             .mapped_latency_us = links.gpu_latency_us + turns_us,
             .message_latency_us = links.host_latency_us + turns_us,
             .far_latency_us = far_latency_us(links) + turns_us};
@@ -114,7 +89,7 @@ bool RankPlans::maps() const
 ScheduleParts RankPlans::parts() const
 {
     return {.ranks = ranks_.size(),
-            .runs = runs_,
+            .node_of = ranks_.node_of,
             .trees = &ranks_.trees,
             .groups = &ranks_.groups,
             .rings = &ranks_.rings,
@@ -162,8 +137,7 @@ SimRankPlan RankPlans::plan_of_all_channels(int rank) const
 
 PlatformOptions RankPlans::mirrored_options(MessagePath path, const Cluster &cluster) const
 {
-    const bool in_ring = is_ring(way_.algorithm) ||
-                         (needs(way_.algorithm, Needs::kGroups) && is_ring(way_.between_nodes));
+    const bool in_ring = has(algorithm_across(way_), Trait::kInRing);
     PlatformOptions options = platform_options(path);
     options.mirrored = true;
     options.nodes_on_uplinks = in_ring ? 1 : std::max(cluster.network.rack_nodes, 1);

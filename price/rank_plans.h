@@ -55,7 +55,6 @@ private:
     std::span<const int> shares_;
     Way resolved_;
     std::vector<SidePath> sides_;
-    std::vector<int> runs_; // of kOrdered, node by node
     RecordedSchedules::Of *recorded_;
     bool early_is_done_ = false;
 };

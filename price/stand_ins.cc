@@ -13,7 +13,7 @@ namespace {
 constexpr int kShortChain = 2, kLongChain = 4; // nodes
 
 // The same on every node, whatever their number: all that does not fold.
-bool is_symmetric(const Way &way) { return !folds(algorithm_across(way)); }
+bool is_symmetric(const Way &way) { return !has(algorithm_across(way), Trait::kFolds); }
 
 void take_latencies(const Links &from, Links &to)
 {
@@ -120,7 +120,7 @@ std::deque<StandIns::StandIn> &StandIns::of(const Way &way)
 
 Price StandIns::price(const Way &way, const PricedCall &call, PriceLimits limits)
 {
-    if (is_chain(way.algorithm)) {
+    if (has(way.algorithm, Trait::kInChain)) {
         return of_chain(way, call);
     }
     const double fold = fold_us(way, call.bytes);
@@ -156,7 +156,7 @@ Price StandIns::of_chain(const Way &way, const PricedCall &call)
 
 double StandIns::least_us(const Way &way, const PricedCall &call)
 {
-    if (is_chain(way.algorithm)) {
+    if (has(way.algorithm, Trait::kInChain)) {
         return 0;
     }
     double most = 0;

@@ -38,14 +38,20 @@ enum class Needs : std::uint8_t {
 // Which calls it serves: those up to coll_hetcoll_small_limit, larger ones, or both.
 enum class Sizes : std::uint8_t { kSmall, kLarge, kAnySize };
 
-enum class Trait : std::uint8_t {
+enum class Trait : std::uint16_t {
     kPlain = 0,
     kBetweenNodes = 1, // may be the second phase of a hierarchy
     kWholeVectors = 2, // ranks exchange whole vectors: in mapped memory they would overwrite them
-    kInLine = 4,       // a message a rank or more, one after the other
+    kInRing = 4,       // each rank sends to its neighbour alone, all at the same time
     kLeftFold = 8,     // sums in rank order, whatever the size and placement (kHost: on one node)
     kOwnResult = 16,   // of a kernel: writes its rank's result alone
     kWhenAsked = 32,   // taken for reproducible sums only, or where it is forced
+    kInChain = 64,     // one rank after the other
+    kFolds = 128,      // ranks beyond a power of two hand their vectors to others first
+    kMultiplies = 256, // groups whose sizes are factors of the number of ranks exchange vectors
+    kLeads = 512,      // one rank's kernel does all
+    kByShares = 1024,  // each rank's kernel reduces a share of the vector; else it reads all of it
+    kCopiesIn = 2048,  // another kernel first copies to memory that all ranks map
 };
 [[nodiscard]] constexpr Trait operator|(Trait a, Trait b) noexcept
 {
@@ -100,6 +106,11 @@ inline constexpr int kAlgorithmCount = static_cast<int>(kAlgorithmRows.size());
 [[nodiscard]] constexpr bool needs(Algorithm algorithm, Needs what) noexcept
 {
     return row_of(algorithm).needs == what;
+}
+
+[[nodiscard]] constexpr bool has(Algorithm algorithm, Trait trait) noexcept
+{
+    return row_of(algorithm).has(trait);
 }
 
 using AlgorithmSet = std::uint32_t; // a bit for each algorithm

@@ -17,7 +17,7 @@
 //   ordered              1        2(n-1)      1 vector each way   1 vector
 //   trees of weights w   sum(w)   2 depth     w/sum(w) vectors for each link of the rank in a tree
 //                                             (reduced: each link to a child)
-//   hierarchical         see hierarchical.h: least between nodes, where a vector costs most
+//   hierarchical         see plan/hierarchical.cc: least between nodes, where a vector costs most
 #pragma once
 
 #include "schedule/schedule.h"

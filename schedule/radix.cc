@@ -190,10 +190,10 @@ bool is_alike_on_all(int size, int radix, int rack)
                        [radix](int factor) { return factor <= radix; });
 }
 
-const TeamAlgorithm kRabenseifnerOfTeam{radix_cost<2>, radix_round<2>};
-const TeamAlgorithm kRadix3OfTeam{radix_cost<3>, radix_round<3>};
-const TeamAlgorithm kRadix4OfTeam{radix_cost<4>, radix_round<4>};
-const TeamAlgorithm kRadix8OfTeam{radix_cost<8>, radix_round<8>};
+const TeamAlgorithm kRabenseifnerOfTeam{radix_cost<2>, radix_round<2>, radix_factors, 2};
+const TeamAlgorithm kRadix3OfTeam{radix_cost<3>, radix_round<3>, radix_factors, 3};
+const TeamAlgorithm kRadix4OfTeam{radix_cost<4>, radix_round<4>, radix_factors, 4};
+const TeamAlgorithm kRadix8OfTeam{radix_cost<8>, radix_round<8>, radix_factors, 8};
 
 Schedule build_rabenseifner(int rank, int size)
 {

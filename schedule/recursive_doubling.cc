@@ -28,9 +28,15 @@ Round recursive_doubling_round(const Team &team, BlockRange blocks, int number)
     });
 }
 
+std::vector<int> factors(int size, int /*radix*/, int /*rack*/)
+{
+    return std::vector<int>(exchanges(size), 2);
+}
+
 } // namespace
 
-const TeamAlgorithm kRecursiveDoublingOfTeam{recursive_doubling_cost, recursive_doubling_round};
+const TeamAlgorithm kRecursiveDoublingOfTeam{recursive_doubling_cost, recursive_doubling_round,
+                                             factors};
 
 Schedule build_recursive_doubling(int rank, int size)
 {

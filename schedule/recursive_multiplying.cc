@@ -154,8 +154,9 @@ bool multiplies_evenly(int size)
     return std::accumulate(factors.begin(), factors.end(), 1, std::multiplies<>()) == size;
 }
 
-const TeamAlgorithm kRecursiveMultiplyingOfTeam{recursive_multiplying_cost,
-                                                recursive_multiplying_round};
+const TeamAlgorithm kRecursiveMultiplyingOfTeam{
+    recursive_multiplying_cost, recursive_multiplying_round,
+    [](int size, int, int) { return multiplied_factors(size); }};
 
 Schedule build_recursive_multiplying(int rank, int size)
 {

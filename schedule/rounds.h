@@ -1,5 +1,5 @@
 // The allreduce algorithms among some ranks and over some blocks, round by round: build_ring() and
-// its like use them with all ranks and the whole vector, build_hierarchical() with one rank of each
+// its like use them with all ranks and the whole vector, a hierarchy with one rank of each
 // node and a slice.
 #pragma once
 
@@ -38,6 +38,9 @@ struct TeamCost {
 struct TeamAlgorithm {
     TeamCost (*cost)(int size, int rack); // a team's
     Round (*round)(const Team &team, BlockRange blocks, int number);
+    // The sizes of the groups whose ranks exchange with each other, neighbours first. Null: none.
+    std::vector<int> (*factors)(int size, int radix, int rack) = nullptr;
+    int radix = 0; // k of radix k
 };
 
 // kRingOfTeam and so on, for every row of that form.

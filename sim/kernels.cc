@@ -1,6 +1,5 @@
 #include "sim/kernels.h"
 
-#include "plan/facts.h"
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
 
@@ -39,19 +38,19 @@ public:
 private:
     void run_rank(int rank, Activities &activities) const
     {
-        const KernelRoles roles = kernel_roles(algorithm_);
+        const bool leads = has(algorithm_, Trait::kLeads);
         const double launch_us =
-            launches_us(ranks_.query.links, roles.leads ? 1 : ranks_.query.ranks_per_gpu);
+            launches_us(ranks_.query.links, leads ? 1 : ranks_.query.ranks_per_gpu);
         activities.sleep_us(meeting_us_);
-        if (roles.copies_in) {
+        if (has(algorithm_, Trait::kCopiesIn)) {
             activities.sleep_us(launch_us);
             activities.work(2 * bytes_, 0);
             static_cast<void>(activities.wait());
         }
-        if (!roles.leads || rank == 0) {
+        if (!leads || rank == 0) {
             const bool writes_all = !row_of(algorithm_).has(Trait::kOwnResult);
             activities.sleep_us(launch_us + (writes_all ? kRemoteWriteUs : 0));
-            const double share = roles.by_shares ? bytes_ / size_ : bytes_;
+            const double share = has(algorithm_, Trait::kByShares) ? bytes_ / size_ : bytes_;
             int begun = 0;
             for (int writes = 0; writes < (writes_all ? 2 : 1); ++writes) {
                 for (int distance = 1; distance < size_; ++distance, ++begun) {

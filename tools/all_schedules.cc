@@ -18,7 +18,7 @@ namespace {
 // What the schedules of a call are made of.
 struct Parts {
     Groups groups{};
-    std::vector<int> runs{};
+    std::vector<int> node_of{};
     RankTrees trees{};
     RingOrders rings{};
     std::vector<int> shares{}; // of the ranks; empty: none
@@ -52,12 +52,13 @@ void place_ranks(const Query &query, Parts &parts)
     int rank = 0;
     for (int node = 0; node < query.nodes; ++node) {
         NodeGroups &gpus = parts.groups.nodes.emplace_back();
-        parts.runs.push_back(query.ranks / query.nodes + (node < query.ranks % query.nodes));
-        for (int i = 0; i < parts.runs.back(); ++i) {
+        const int on_node = query.ranks / query.nodes + (node < query.ranks % query.nodes);
+        for (int i = 0; i < on_node; ++i) {
             if (i % query.ranks_per_gpu == 0) {
                 gpus.emplace_back();
             }
             gpus.back().push_back(rank++);
+            parts.node_of.push_back(node);
         }
     }
 }
@@ -237,7 +238,7 @@ Result<AllSchedules> allreduce(const CallRequest &request, Query query, const To
     const auto build = [&](int rank) {
         return build_schedule(way, rank,
                               {.ranks = query.ranks,
-                               .runs = parts.runs,
+                               .node_of = parts.node_of,
                                .trees = &parts.trees,
                                .groups = &parts.groups,
                                .rings = &parts.rings,

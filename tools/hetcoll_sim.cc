@@ -230,7 +230,8 @@ private:
     [[nodiscard]] bool is_wanted(const Ranks &ranks, std::size_t bytes, const Asked &asked) const
     {
         constexpr int kMostRanksInALine = 256;
-        const bool in_line = asked.forced && row_of(*asked.forced).has(Trait::kInLine);
+        const bool in_line =
+            asked.forced && row_of(*asked.forced).has(Trait::kInRing | Trait::kInChain);
         if (options_.algorithms.front() == "all" && in_line && ranks.size() > kMostRanksInALine) {
             return false;
         }

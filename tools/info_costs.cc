@@ -1,7 +1,5 @@
 #include "tools/info_costs.h"
 
-#include "plan/facts.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -53,7 +51,7 @@ const char *why_not_priced(Algorithm algorithm, const Query &query)
     if (needs(algorithm, Needs::kShares)) {
         return "too many ranks to be priced";
     }
-    if (!multiplies(algorithm)) {
+    if (!has(algorithm, Trait::kMultiplies)) {
         return "as many rounds as a smaller radix";
     }
     return node_shape(query).max > 1

@@ -6,7 +6,6 @@
 #include "measure/json_document.h"
 #include "measure/sizes.h"
 #include "plan/describe.h"
-#include "plan/facts.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
@@ -142,7 +141,7 @@ std::string print_ways(const Choice &choice, const Query &query, const CallPrice
         return {};
     }
     std::string text;
-    if (is_ring(choice.algorithm) && choice.by_links) {
+    if (has(choice.algorithm, Trait::kInRing) && choice.by_links) {
         text = "rings      " + print_rings(prices.rings()) + "\n";
     } else if (choice.by_links) {
         const Groups &groups = prices.groups();

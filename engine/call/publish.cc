@@ -1,8 +1,6 @@
 // Whose memory is read: buffers are announced to peers, and theirs are mapped.
 #include "engine/call/protocols.h"
 
-#include "plan/facts.h"
-
 namespace hetcoll {
 namespace {
 
@@ -64,7 +62,8 @@ void start_publishing(Call &call, const Choice &choice, Published &published)
 {
     call.flags &= ~(kNoMapping | kNeverMap | kNewDevice | kNewBuffers);
     tell_new_device(call);
-    if (is_chain(choice.algorithm) && call.device != nullptr && !any(call.flags, kMustStage)) {
+    if (has(choice.algorithm, Trait::kInChain) && call.device != nullptr &&
+        !any(call.flags, kMustStage)) {
         prepare_ordered(call);
     }
     if (!uses_mapping(call, choice)) {

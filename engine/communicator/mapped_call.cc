@@ -1,7 +1,5 @@
 #include "engine/communicator/mapped_call.h"
 
-#include "plan/facts.h"
-
 #include <algorithm>
 
 namespace hetcoll {
@@ -95,7 +93,7 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
     const bool output_ok = input_only || is_shared(shared_output_);
     // Peers read the input while a one-shot rank writes its result.
     const bool input_free =
-        !buffers.foreign && !kernel_roles(algorithm).copies_in && !(input_only && in_place);
+        !buffers.foreign && !has(algorithm, Trait::kCopiesIn) && !(input_only && in_place);
     shared_input_ = SharedBuffer{};
     if (output_ok && input_free) {
         shared_input_ =
@@ -298,7 +296,7 @@ void MappedCall::hear_unmapped() noexcept
 // The ranks to be mapped; until they are, this rank's own vectors stand for theirs.
 void MappedCall::find_needed(Algorithm algorithm, const Schedule *schedule)
 {
-    const bool reads = !kernel_roles(algorithm).leads || group_.is_leader();
+    const bool reads = !has(algorithm, Trait::kLeads) || group_.is_leader();
     const auto is_needed = [&](int rank) {
         return schedule == nullptr
                    ? reads
@@ -356,9 +354,9 @@ MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op,
 {
     const std::size_t element = element_bytes(kind);
     ElementSpan share{0, count};
-    if (kernel_roles(algorithm).by_shares) {
+    if (has(algorithm, Trait::kByShares)) {
         share = share_of(count, element, group_.local_size(), group_.local_rank());
-    } else if (kernel_roles(algorithm).leads && !group_.is_leader()) {
+    } else if (has(algorithm, Trait::kLeads) && !group_.is_leader()) {
         share.count = 0;
     }
     const std::size_t offset = share.first * element;

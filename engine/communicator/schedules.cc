@@ -56,14 +56,13 @@ Schedule Schedules::build(const Key &key, int rank) const
     if (is(key.way.algorithm, Form::kServers)) {
         return aggregation_.schedule(key.messages);
     }
-    const std::vector<int> runs = node_runs();
     const Links &links = peers_.found().ranks.query.links;
     const bool weighted = needs(key.way.algorithm, Needs::kShares);
     const std::vector<int> shares =
         weighted ? chooser_.shares_without_late(key.way.late) : std::vector<int>();
     return build_schedule(key.way, rank,
                           {.ranks = group_.all().size,
-                           .runs = runs,
+                           .node_of = group_.node_of(),
                            .trees = &peers_.found().ranks.trees,
                            .groups = &peers_.found().ranks.groups,
                            .rings = &peers_.found().ranks.rings,
@@ -95,20 +94,6 @@ Schedule Schedules::build_collective(const Key &key, int rank) const
     case HETCOLL_ALLREDUCE: break;
     }
     return {};
-}
-
-// How many ranks in a row lie on one node, from rank 0 on.
-std::vector<int> Schedules::node_runs() const
-{
-    std::vector<int> runs;
-    for (int rank = 0; rank < group_.all().size; ++rank) {
-        if (rank > 0 && group_.node_of(rank) == group_.node_of(rank - 1)) {
-            ++runs.back();
-        } else {
-            runs.push_back(1);
-        }
-    }
-    return runs;
 }
 
 // Finds the steps that read peers' memory, if the control page has a counter for each of them.

@@ -50,7 +50,6 @@ private:
     [[nodiscard]] const Built &find_or_build(const Key &key);
     [[nodiscard]] Schedule build(const Key &key, int rank) const;
     [[nodiscard]] Schedule build_collective(const Key &key, int rank) const;
-    [[nodiscard]] std::vector<int> node_runs() const;
     void find_local_steps(Built &built) const;
 
     const NodeGroup &group_;

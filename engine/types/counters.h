@@ -95,7 +95,7 @@
         "The rank that the others have found to come last, plus 1; 0: none")
 /* clang-format on */
 #define HETCOLL_CALLS_COUNTER(constant, enumerator, name, counter, form, needs, sizes, traits, \
-                              help)                                                            \
+                              plan, rounding, help)                                            \
     HETCOLL_COUNTER(CALLS_##constant, calls_##counter, COUNTER, "MPI_Allreduce calls " help)
 /* Small calls on host memory are timed only while somebody looks: hetcoll_process_time_small(). */
 #define HETCOLL_TIME_COUNTER(constant, enumerator, name, counter, ...) \

@@ -59,4 +59,4 @@ unit_sources_engine = \
 	test/unit/engine_watch_test.cc \
 	test/unit/calling_object.h test/unit/failing_allocations.h test/unit/failing_allocations.cc \
 	test/unit/memory_network.h test/unit/memory_network.cc \
-	test/unit/schedule_all_ranks.h
+	test/unit/hierarchy.h test/unit/schedule_all_ranks.h

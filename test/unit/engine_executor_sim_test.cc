@@ -1,8 +1,8 @@
 // A simulated rank, whose time is the price of a schedule, moves the same bytes as the executor
 // that runs it: chunk by chunk, from rank to rank, in messages and by pulls.
 #include "engine_job.h"
-#include "plan/hierarchical.h"
 #include "price/rank.h"
+#include "test/unit/hierarchy.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 namespace hetcoll {
 namespace {
 
+using test::build_hierarchical;
 using test::Job;
 using test::neighbours;
 

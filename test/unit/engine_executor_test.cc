@@ -12,6 +12,7 @@
 namespace hetcoll {
 namespace {
 
+using test::build_hierarchical;
 using test::expect_sums;
 using test::Job;
 using test::neighbours;

@@ -1,5 +1,6 @@
 unit_sources_schedule = \
 	test/unit/schedule_algorithms_test.cc \
+	test/unit/hierarchy.h \
 	test/unit/schedule_all_ranks.h \
 	test/unit/schedule_block_span_test.cc \
 	test/unit/schedule_broken_step_test.cc \

@@ -2,11 +2,11 @@
 // tests.
 #pragma once
 
-#include "plan/hierarchical.h"
 #include "schedule/algorithms.h"
 #include "schedule/builder.h"
 #include "schedule/halves.h"
 #include "schedule/verify.h"
+#include "test/unit/hierarchy.h"
 
 #include <initializer_list>
 #include <ostream>

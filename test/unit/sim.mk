@@ -6,4 +6,5 @@ unit_sources_sim = \
 	test/unit/sim_platform_test.cc \
 	test/unit/sim_price_test.cc \
 	test/unit/sim_rank_test.cc \
+	test/unit/hierarchy.h \
 	test/unit/topology_machines.h

@@ -3,13 +3,14 @@
 #include "plan/build_schedule.h"
 #include "plan/candidates.h"
 #include "plan/facts.h"
-#include "plan/hierarchical.h"
 #include "plan/parts.h"
+#include "plan/tree.h"
 #include "price/price.h"
 #include "price/stand_ins.h"
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
+#include "test/unit/hierarchy.h"
 #include "test/unit/topology_machines.h"
 #include "topology/file.h"
 
@@ -19,6 +20,8 @@
 
 namespace hetcoll {
 namespace {
+
+using test::build_hierarchical;
 
 struct Machine {
     const char *name; // of a file

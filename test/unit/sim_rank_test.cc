@@ -1,6 +1,5 @@
 // A simulated rank runs the schedule that the component would run, and in its order.
 #include "choice/choose.h"
-#include "plan/hierarchical.h"
 #include "price/prices.h"
 #include "price/rank.h"
 #include "schedule/algorithms.h"
@@ -8,12 +7,15 @@
 #include "sim/child.h"
 #include "sim/cluster_file.h"
 #include "sim/simulation.h"
+#include "test/unit/hierarchy.h"
 #include "test/unit/topology_machines.h"
 
 #include <gtest/gtest.h>
 
 namespace hetcoll {
 namespace {
+
+using test::hierarchical_program;
 
 constexpr int kRanks = 12;
 

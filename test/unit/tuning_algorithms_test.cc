@@ -141,12 +141,12 @@ TEST(AlgorithmsTest, ATeamCostsWhatItsBusiestRankDoes)
 
 TEST(AlgorithmsTest, AScheduleIsBuiltOfItsPartsAlone)
 {
-    const std::vector<int> shares = {1, 2, 3}, runs = {2, 1};
+    const std::vector<int> shares = {1, 2, 3}, node_of = {0, 0, 1};
     const Groups groups{.nodes = {{{0}, {1}}, {{2}}}};
     const RankTrees trees{.ranks = {0, 1, 2},
                           .trees = {{.root = 0, .parent = {-1, 0, 1}, .weight = 1}}};
     const ScheduleParts parts{
-        .ranks = 3, .runs = runs, .trees = &trees, .groups = &groups, .shares = shares};
+        .ranks = 3, .node_of = node_of, .trees = &trees, .groups = &groups, .shares = shares};
     for (int i = 0; i < kAlgorithmCount; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
         const Schedule schedule = build_schedule({.algorithm = algorithm}, 1, parts);

@@ -2,6 +2,7 @@
 
 #include "choice/choose.h"
 #include "plan/build_schedule.h"
+#include "plan/tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,88 @@
+#include "plan/tree.h"
+
+#include "plan/algorithm.h"
+#include "schedule/algorithms.h"
+#include "topology/hybrid_share.h"
+
+#include <algorithm>
+
+namespace hetcoll {
+namespace {
+
+// In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at once.
+HybridPaths hybrid_paths(const Links &links, int ranks)
+{
+    const double rank_gbps = links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps;
+    return {.direct_gbps = links.tree_gbps,
+            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
+            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
+}
+
+HybridPaths adapter_paths(const Links &links, int ranks)
+{
+    const double rank_gbps = links.by_adapters ? links.adapter_gbps : 0;
+    return {.direct_gbps = links.tree_gbps,
+            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
+            .host_us = 0};
+}
+
+// How many of kSideParts parts of a vector go another way while packed trees carry the rest: so
+// that both end together, and none if that would not help.
+int side_parts(const HybridPaths &paths, std::size_t bytes)
+{
+    const auto share =
+        static_cast<std::size_t>(hybrid_share(static_cast<std::int64_t>(bytes), paths));
+    return static_cast<int>(share / (bytes / kSideParts + 1));
+}
+
+// If latencies are nothing.
+int most_side_parts(HybridPaths paths)
+{
+    paths.host_us = 0;
+    constexpr std::size_t kLong = std::size_t{1} << 40;
+    return side_parts(paths, kLong);
+}
+
+Schedule build(const Way &way, int rank, const ScheduleParts &parts)
+{
+    return build_trees(rank, parts.trees->ranks, parts.trees->trees,
+                       {.host = std::max(way.host_parts, 0), .adapter = way.adapter_parts});
+}
+
+void resolve(Way &way, std::size_t bytes, const Links &links, int ranks)
+{
+    if (way.host_parts < 0) {
+        way.host_parts = side_parts(hybrid_paths(links, ranks), bytes);
+    }
+}
+
+int messages(Algorithm /*algorithm*/, const Query &query) { return query.links.tree_count; }
+
+} // namespace
+
+const AlgorithmPlan kTreePlan{
+    .build = build, .resolve = resolve, .messages = messages, .is_pipeline = true};
+
+int most_host_parts(const Links &links, int ranks) noexcept
+{
+    return most_side_parts(hybrid_paths(links, ranks));
+}
+
+int most_adapter_parts(const Links &links, int ranks) noexcept
+{
+    return std::min(most_side_parts(adapter_paths(links, ranks)), kMostEncodedAdapterParts);
+}
+
+std::vector<SidePath> sides_of(const Way &resolved)
+{
+    std::vector<SidePath> sides;
+    if (resolved.host_parts > 0) {
+        sides.push_back(SidePath::kHost);
+    }
+    if (resolved.adapter_parts > 0) {
+        sides.push_back(SidePath::kAdapter);
+    }
+    return sides;
+}
+
+} // namespace hetcoll
