@@ -1,5 +1,6 @@
 #include "choice/choose.h"
 
+#include "plan/candidates.h"
 #include "plan/facts.h"
 #include "plan/parts.h"
 #include "price/price_table.h"

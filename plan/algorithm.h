@@ -1,5 +1,5 @@
-// What the rest of plan/ asks of an algorithm. Rows (base/algorithm_list.h) name these values, and
-// each is in the file of its algorithm. Algorithms that are alike have one in common.
+// The ways, schedules and first chunks of each algorithm. A row (base/algorithm_list.h) names a
+// plan, which is in the file of its algorithm. Algorithms that are alike have one in common.
 #pragma once
 
 #include "machine/cluster.h"
@@ -21,7 +21,7 @@ struct AlgorithmPlan {
     void (*resolve)(Way &way, std::size_t bytes, const Links &links, int ranks) = nullptr;
     // Adds the ways that are worth a price, each `way` but for what sets it apart. None: `way`.
     void (*add_ways)(Way way, const Query &query, std::vector<Way> &ways) = nullptr;
-    // As is_mirrored() says (plan/mirror.h). Null: never.
+    // As is_mirrored() says (plan/candidates.h). Null: never.
     bool (*is_mirrored)(const Way &way, const Cluster &cluster, int ranks_of_node) = nullptr;
     // How many of its largest messages make a vector.
     int (*messages)(Algorithm algorithm, const Query &query) = nullptr;
@@ -41,7 +41,7 @@ HETCOLL_ALGORITHMS(HETCOLL_DECLARE)
 [[nodiscard]] std::unique_ptr<Program> team_program(const Way &way, int rank,
                                                     const ScheduleParts &parts);
 
-// Whether so many ranks, or nodes, do the same: none folds, and all groups that multiply are alike.
+// Whether `size` ranks, or nodes, do the same: none folds, and all groups that multiply are alike.
 [[nodiscard]] bool is_even_among(Algorithm algorithm, int size);
 
 } // namespace hetcoll

@@ -5,10 +5,37 @@
 #include "plan/parts.h"
 #include "schedule/radix.h"
 #include "schedule/recursive_multiplying.h"
+#include "schedule/rounds.h"
 
 #include <algorithm>
 
 namespace hetcoll {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+
+// Bounds of a chunk. Below, a chunk is mostly overhead; above, nothing is won, and more pinned
+// memory is needed.
+constexpr std::uint64_t kMinChunkBytes = 64 * kKiB;
+// Copy out, wire, copy in and kernel overlap well with this many chunks of the largest message; a
+// pipeline is longer.
+constexpr int kChunksPerMessage = 4;
+constexpr int kChunksPerPipeline = 32;
+
+} // namespace
+
+std::size_t first_chunk(Algorithm algorithm, const Query &query, bool over_trees) noexcept
+{
+    const AlgorithmPlan &plan = plan_of(algorithm);
+    if (plan.chunk_bytes != 0) {
+        return plan.chunk_bytes;
+    }
+    const int chunks = plan.is_pipeline || over_trees ? kChunksPerPipeline : kChunksPerMessage;
+    const int messages = plan.messages != nullptr ? plan.messages(algorithm, query) : 1;
+    const std::uint64_t chunk = query.bytes / static_cast<unsigned>(chunks * messages);
+    return std::clamp<std::uint64_t>(chunk / kEncodedChunkUnit * kEncodedChunkUnit, kMinChunkBytes,
+                                     kLargestChunkBytes);
+}
 
 Orders orders_of(Algorithm algorithm, int size, int rack)
 {
@@ -67,6 +94,37 @@ std::vector<Way> ways_of(Algorithm algorithm, const Query &query)
         ways.push_back(first);
     }
     return ways;
+}
+
+int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way)
+{
+    const int nodes = cluster.node_count(), rack = cluster.network.rack_nodes;
+    const int on_node = needs(way.algorithm, Needs::kGroups) ? 1 : ranks_of_node;
+    if (rack == 0 || nodes <= rack) {
+        return nodes;
+    }
+    const TeamAlgorithm *const team = team_of(algorithm_across(way));
+    if (team == nullptr || team->factors == nullptr) {
+        return rack;
+    }
+    int group = 1;
+    for (const int factor :
+         team->factors(nodes * on_node, team->radix, way.by_racks ? rack * on_node : 0)) {
+        group *= factor;
+        if (group % (rack * on_node) == 0) {
+            return rack;
+        }
+        if (rack * on_node % group != 0) {
+            return std::max(group / factor / on_node, 1);
+        }
+    }
+    return rack;
+}
+
+bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way)
+{
+    const auto is_mirrored = plan_of(way.algorithm).is_mirrored;
+    return is_mirrored != nullptr && is_mirrored(way, cluster, ranks_of_node);
 }
 
 } // namespace hetcoll

@@ -1,6 +1,8 @@
-// The ways to run each algorithm that are worth a price. Most algorithms have one.
+// The ways to run each algorithm that are worth a price, with the chunks that it begins with, and
+// which of them one node of many that are equal may run for all. Most algorithms have one way.
 #pragma once
 
+#include "machine/cluster.h"
 #include "machine/query.h"
 #include "plan/way.h"
 
@@ -19,7 +21,7 @@ namespace hetcoll {
 // processors' time, which no price knows: there the hierarchy multiplies.
 [[nodiscard]] bool is_needless(Algorithm algorithm, const Query &query);
 
-// In which orders an algorithm is worth a price among so many ranks, or nodes of a hierarchy. If
+// The orders in which an algorithm is worth a price among `size` ranks, or nodes of a hierarchy. If
 // racks first gives the same schedule, the plain order is the one that is priced.
 struct Orders {
     bool plain, by_racks;
@@ -29,5 +31,26 @@ struct Orders {
 // All that can run where the query says and are not needless, with the first chunk. On a tie of
 // their prices the earlier one is taken.
 [[nodiscard]] std::vector<Way> ways_of(Algorithm algorithm, const Query &query);
+
+// Most bytes in one message: enough chunks to overlap, none too small. A price tries others.
+// `over_trees`: as Choice has it, of kHierarchical.
+[[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,
+                                      bool over_trees = false) noexcept;
+
+// A chunk that holds any message of radix k over all ranks: the first round's are the largest.
+// `rack`: of ranks, where racks come first.
+[[nodiscard]] std::size_t whole_message(int radix, const Query &query, int rack = 0);
+
+inline constexpr int kMostInFull = 64; // ranks that are all run
+
+// Whether all nodes, which are alike, do the same, so that the ranks of the first one alone may
+// run: what neither folds nor goes along a line. Hierarchies, and more than kMostInFull ranks, also
+// where they only nearly do.
+[[nodiscard]] bool is_mirrored(const Cluster &cluster, int ranks_of_node, const Way &way);
+
+// How many nodes from the first one on exchange inside one rack, so that the same is true of every
+// rack. If a group of nodes lies across two racks, its messages count as leaving the rack, because
+// the slowest nodes hold up all.
+[[nodiscard]] int nodes_in_reach(const Cluster &cluster, int ranks_of_node, const Way &way);
 
 } // namespace hetcoll

@@ -85,4 +85,26 @@ std::string describe(const Way &way, std::size_t rings)
     return text;
 }
 
+std::vector<WayMember> members_of(const Way &way)
+{
+    std::vector<WayMember> members{{"algorithm", algorithm_name(way.algorithm)}};
+    const auto add = [&members](const char *name, auto value) { members.push_back({name, value}); };
+    if (needs(way.algorithm, Needs::kGroups)) {
+        add("between_nodes", algorithm_name(way.between_nodes));
+        add("over_trees", way.over_trees);
+        add("segments", way.segments);
+        add("lanes", way.lanes);
+    }
+    add("by_links", way.by_links);
+    add("by_racks", way.by_racks);
+    if (way.adapter_parts > 0) {
+        add("host_parts", way.host_parts);
+        add("adapter_parts", way.adapter_parts);
+    }
+    if (row_of(way.algorithm).is_schedule()) {
+        add("chunk_bytes", way.chunk_bytes);
+    }
+    return members;
+}
+
 } // namespace hetcoll

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace hetcoll {
 
@@ -22,25 +24,19 @@ namespace hetcoll {
 // Says how often sums of half and bfloat16 are rounded where ranks map each other's memory.
 [[nodiscard]] const char *describe_rounding(Algorithm algorithm, int nodes);
 
-// Adds the members of `way` to a JSON object. host_parts and adapter_parts are 64ths of the vector
-// (kSideParts), chunk_bytes is the size of one message.
+// The members of `way` that matter to its algorithm, for programs. host_parts and adapter_parts are
+// 64ths of the vector (kSideParts), chunk_bytes is the size of one message.
+struct WayMember {
+    const char *name;
+    std::variant<bool, int, std::size_t, const char *> value;
+};
+[[nodiscard]] std::vector<WayMember> members_of(const Way &way);
+
+// Adds them to a JSON object.
 template <class Json> void to_json(Json &json, const Way &way)
 {
-    json["algorithm"] = algorithm_name(way.algorithm);
-    if (row_of(way.algorithm).needs == Needs::kGroups) {
-        json["between_nodes"] = algorithm_name(way.between_nodes);
-        json["over_trees"] = way.over_trees;
-        json["segments"] = way.segments;
-        json["lanes"] = way.lanes;
-    }
-    json["by_links"] = way.by_links;
-    json["by_racks"] = way.by_racks;
-    if (way.adapter_parts > 0) {
-        json["host_parts"] = way.host_parts;
-        json["adapter_parts"] = way.adapter_parts;
-    }
-    if (row_of(way.algorithm).is_schedule()) {
-        json["chunk_bytes"] = way.chunk_bytes;
+    for (const WayMember &member : members_of(way)) {
+        std::visit([&](auto value) { json[member.name] = value; }, member.value);
     }
 }
 

@@ -411,7 +411,7 @@ bool is_mirrored(const Way &way, const Cluster &cluster, int /*ranks_of_node*/)
     return is_even_among(way.between_nodes, cluster.node_count());
 }
 
-// The slices that a node exchanges with others at once.
+// As many slices as a node exchanges with others at the same time.
 int messages(Algorithm /*algorithm*/, const Query &query)
 {
     return std::max(node_shape(query).min / std::max(query.ranks_per_gpu, 1), 1);

@@ -6,9 +6,8 @@ hetcoll_sources += \
 	plan/hierarchical.cc \
 	plan/host.cc \
 	plan/in_network.cc \
-	plan/mirror.h plan/mirror.cc \
 	plan/ordered.cc \
-	plan/parts.h plan/parts.cc \
+	plan/parts.h \
 	plan/radix.cc \
 	plan/ring.cc \
 	plan/team.cc \

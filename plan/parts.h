@@ -33,10 +33,6 @@ inline constexpr int kMostPricedChannels = 32;
 }
 // A schedule of kWeighted has no more, so that its ranks can pass all by mapped memory.
 inline constexpr int kMostWeightedSteps = 1024;
-// Most bytes in one message: enough chunks to overlap, none too small. A price tries others.
-// `over_trees`: as Choice has it, of kHierarchical.
-[[nodiscard]] std::size_t first_chunk(Algorithm algorithm, const Query &query,
-                                      bool over_trees = false) noexcept;
 
 // The chunk nearest below that holds at least one element of any kind, and no part of one.
 [[nodiscard]] constexpr std::size_t whole_elements(std::size_t chunk_bytes) noexcept
@@ -44,9 +40,5 @@ inline constexpr int kMostWeightedSteps = 1024;
     constexpr std::size_t kMultiple = 16;
     return chunk_bytes < kMultiple ? kMultiple : chunk_bytes / kMultiple * kMultiple;
 }
-
-// A chunk that holds any message of radix k over all ranks: the first round's are the largest.
-// `rack`: of ranks, where racks come first.
-[[nodiscard]] std::size_t whole_message(int radix, const Query &query, int rack = 0);
 
 } // namespace hetcoll

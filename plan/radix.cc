@@ -4,8 +4,6 @@
 #include "plan/algorithm.h"
 #include "plan/candidates.h"
 #include "plan/facts.h"
-#include "plan/mirror.h"
-#include "plan/parts.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +12,7 @@ namespace hetcoll {
 namespace {
 
 // Several partners share an adapter: what comes from all of them in one chunk each is there, and
-// added up, at once. Of chunks, which go partner by partner, some wait for each other.
+// added up, immediately. Chunks, which go partner by partner, partly wait for each other.
 void add_ways(Way way, const Query &query, std::vector<Way> &ways)
 {
     const int radix = radix_of(way.algorithm), rack = query.links.rack_ranks;

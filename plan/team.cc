@@ -1,4 +1,4 @@
-// What all have in common that are made of the ranks' numbers alone, and have one order of them.
+// Algorithms whose schedules are made of the ranks' numbers alone, and which have one way.
 #include "plan/algorithm.h"
 #include "schedule/recursive_multiplying.h"
 #include "schedule/rounds.h"

@@ -1,7 +1,6 @@
 #include "plan/tree.h"
 
 #include "plan/algorithm.h"
-#include "schedule/algorithms.h"
 #include "topology/hybrid_share.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace hetcoll {
 namespace {
 
-// In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at once.
+// In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at the same time.
 HybridPaths hybrid_paths(const Links &links, int ranks)
 {
     const double rank_gbps = links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps;
@@ -63,14 +62,11 @@ int messages(Algorithm /*algorithm*/, const Query &query) { return query.links.t
 const AlgorithmPlan kTreePlan{
     .build = build, .resolve = resolve, .messages = messages, .is_pipeline = true};
 
-int most_host_parts(const Links &links, int ranks) noexcept
+SideShares most_sides(const Links &links, int ranks) noexcept
 {
-    return most_side_parts(hybrid_paths(links, ranks));
-}
-
-int most_adapter_parts(const Links &links, int ranks) noexcept
-{
-    return std::min(most_side_parts(adapter_paths(links, ranks)), kMostEncodedAdapterParts);
+    return {.host = most_side_parts(hybrid_paths(links, ranks)),
+            .adapter =
+                std::min(most_side_parts(adapter_paths(links, ranks)), kMostEncodedAdapterParts)};
 }
 
 std::vector<SidePath> sides_of(const Way &resolved)

@@ -44,6 +44,22 @@ struct Way {
     friend bool operator==(const Way &, const Way &) = default;
 };
 
+// Returns `way` without the parts that need mapped memory, or adapters, where ranks lack them.
+[[nodiscard]] constexpr Way restricted(Way way, bool maps, bool by_adapters) noexcept
+{
+    way.node_by_node = way.node_by_node && maps;
+    way.over_trees = way.over_trees && maps;
+    way.by_links = way.by_links && maps;
+    way.adapter_parts = by_adapters ? way.adapter_parts : 0;
+    return way;
+}
+
+// Whether adapters carry some of the vector.
+[[nodiscard]] constexpr bool uses_adapters(const Way &way) noexcept
+{
+    return way.adapter_parts > 0;
+}
+
 inline constexpr int kMostEncodedAdapterParts = 15;
 inline constexpr std::size_t kEncodedChunkUnit = 4096;
 

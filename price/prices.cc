@@ -250,7 +250,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
     const double near_us = kMayPass * best.price.us;
     // Trees give adapters at most so much of what they carry.
     const double near_trees_us =
-        near_us / (1 - most_adapter_parts(ranks_.query.links, ranks_.size()) / double{kSideParts});
+        near_us / (1 - most_sides(ranks_.query.links, ranks_.size()).adapter / double{kSideParts});
     // Another way of the same algorithm has lost to it, and another radix has the same bytes.
     if (next.way.algorithm == best.way.algorithm ||
         (radix_of(best.way.algorithm) != 0 && radix_of(next.way.algorithm) != 0)) {
@@ -299,22 +299,22 @@ PricedCell Prices::with_best_sides(const Way &trees, const PricedCall &call)
 {
     constexpr int kTried = 10; // numbers of parts, where there may be as many
     const Links &links = ranks_.query.links;
-    const int most = most_host_parts(links, ranks_.size());
-    const int stride = std::max(1, most / kTried);
+    const SideShares most = most_sides(links, ranks_.size());
+    const int stride = std::max(1, most.host / kTried);
     Sharing found{.way = trees};
     found.way.adapter_parts = 0;
-    for (int parts = 0; parts <= most; parts += stride) {
+    for (int parts = 0; parts <= most.host; parts += stride) {
         (void)takes_parts(found, &Way::host_parts, parts, call);
     }
     const PricedCell by_host = with_best_chunk(found.way, call, price(found.way, call, {}));
-    int parts = most_adapter_parts(links, ranks_.size());
+    int parts = most.adapter;
     while (parts > 0 && !takes_parts(found, &Way::adapter_parts, parts, call)) {
         --parts;
     }
     if (parts == 0) {
         return by_host;
     }
-    if (const int more = found.way.host_parts + stride; more <= most) {
+    if (const int more = found.way.host_parts + stride; more <= most.host) {
         (void)takes_parts(found, &Way::host_parts, more, call);
     }
     const PricedCell by_both = with_best_chunk(found.way, call, price(found.way, call, {}));
@@ -345,7 +345,7 @@ PricedCell Prices::with_best_chunk(Way way, const PricedCall &call, Price best)
     constexpr std::size_t kLeastBytes = 64u << 10, kUnit = kEncodedChunkUnit;
     constexpr std::uint64_t kTransfersOfRank = 250, kTransfersOfHierarchy = 2000;
     constexpr int kMostRanks = 64;
-    const int rings = way.adapter_parts > 0 ? 2 : 1; // beside trees
+    const int rings = uses_adapters(way) ? 2 : 1; // beside trees
     const std::uint64_t most =
         needs(way.algorithm, Needs::kGroups)
             ? kTransfersOfHierarchy

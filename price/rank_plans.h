@@ -4,7 +4,7 @@
 #include "machine/build_platform.h"
 #include "machine/ranks.h"
 #include "plan/build_schedule.h"
-#include "plan/mirror.h"
+#include "plan/candidates.h"
 #include "price/rank.h"
 #include "price/recorded.h"
 

@@ -3,8 +3,8 @@
 #include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
 #include "machine/assumed.h"
+#include "plan/candidates.h"
 #include "plan/facts.h"
-#include "plan/parts.h"
 #include "schedule/weighted.h"
 
 #include <algorithm>
@@ -131,10 +131,7 @@ Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
         say_unavailable(*asked.forced, chosen.algorithm, in_order);
     }
     const bool maps = means.mapped && peers_.found().maps;
-    chosen.node_by_node = chosen.node_by_node && maps;
-    chosen.over_trees = chosen.over_trees && maps;
-    chosen.by_links = chosen.by_links && maps;
-    chosen.adapter_parts = means.adapters ? chosen.adapter_parts : 0;
+    static_cast<Way &>(chosen) = restricted(chosen, maps, means.adapters);
     chosen.late = needs(chosen.algorithm, Needs::kShares) ? late : kNoRank;
     memo = {bytes, call.kind, call.op, means.mapped, means.adapters, means.mixed, set, chosen};
     return chosen;

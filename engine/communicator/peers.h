@@ -38,7 +38,7 @@ public:
     // The carrier of such calls next to Open MPI's messages; null: none. Until forget().
     [[nodiscard]] Carrier *carrier_of(const Way &way) const noexcept
     {
-        return way.adapter_parts > 0 ? adapters() : nullptr;
+        return uses_adapters(way) ? adapters() : nullptr;
     }
     // No rank is waited for any more: what has carried messages, or is being tried, ends.
     void abandon() noexcept

@@ -1,4 +1,4 @@
-// What the ranks of a hierarchy do, for tests.
+// The schedules and programs of a hierarchy, for tests.
 #pragma once
 
 #include "plan/build_schedule.h"

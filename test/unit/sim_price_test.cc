@@ -235,7 +235,7 @@ TEST(AdapterShareTest, LeavesTreesAPart)
     cluster.kinds.push_back({.topology = std::move(*topology), .memory_gbps = 500});
     Ranks ranks = place_ranks(cluster);
     ranks.query.links.by_adapters = true;
-    ASSERT_GT(most_host_parts(ranks.query.links, 3) + most_adapter_parts(ranks.query.links, 3),
+    ASSERT_GT(most_sides(ranks.query.links, 3).host + most_sides(ranks.query.links, 3).adapter,
               kSideParts);
     SimCall call{.bytes = 64u << 20};
     call.forced = Algorithm::kTree;

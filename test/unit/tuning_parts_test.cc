@@ -1,3 +1,4 @@
+#include "plan/candidates.h"
 #include "plan/parts.h"
 
 #include <gtest/gtest.h>

@@ -204,7 +204,7 @@ TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemoryAndAdapters)
     EXPECT_EQ(way(7, 0).host_parts, 7);
     EXPECT_EQ(way(0, 0).host_parts, 0);
     EXPECT_EQ(way(-1, 0).host_parts, 9); // 4.5 of 29.5 GB/s
-    EXPECT_EQ(most_host_parts(links, 3), 9);
+    EXPECT_EQ(most_sides(links, 3).host, 9);
     for (const int adapter : {0, 1, kMostEncodedAdapterParts}) {
         EXPECT_EQ(way(7, adapter).host_parts, 7);
         EXPECT_EQ(way(7, adapter).adapter_parts, adapter);
@@ -214,11 +214,11 @@ TEST(PriceTableTest, SaysHowManyPartsOfTreesGoThroughHostMemoryAndAdapters)
 TEST(PriceTableTest, AdaptersCarryNothingUnlessATrialHasFoundThatTheyCan)
 {
     Links links{.tree_gbps = 25, .adapter_gbps = 6};
-    EXPECT_EQ(most_adapter_parts(links, 3), 0);
+    EXPECT_EQ(most_sides(links, 3).adapter, 0);
     links.by_adapters = true;
-    EXPECT_EQ(most_adapter_parts(links, 3), 9); // 4.5 of 29.5 GB/s
+    EXPECT_EQ(most_sides(links, 3).adapter, 9); // 4.5 of 29.5 GB/s
     links.tree_gbps = 5;
-    EXPECT_EQ(most_adapter_parts(links, 3), kMostEncodedAdapterParts); // a price says no more
+    EXPECT_EQ(most_sides(links, 3).adapter, kMostEncodedAdapterParts); // a price says no more
 }
 
 } // namespace
