@@ -12,8 +12,8 @@
  *   rounding     says how often sums of half and bfloat16 are rounded on one node
  *   help         completes "MPI_Allreduce calls ..."
  *
- * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and needs
- * nothing else. A new row goes last: the order decides between algorithms of equal prices, and
+ * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and with
+ * kTeamPlan needs nothing else. A new row goes last: the order decides between algorithms of equal prices, and
  * processes tell each other numbers.
  */
 #ifndef HETCOLL_BASE_ALGORITHM_LIST_H

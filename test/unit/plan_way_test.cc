@@ -86,6 +86,33 @@ TEST(WayTest, EveryMemberIsDecodedAsItWasEncoded)
     expect_decoded({.algorithm = Algorithm::kOrdered, .node_by_node = true}, "chain");
 }
 
+TEST(WayTest, EveryAlgorithmBetweenNodesIsASecondPhaseOfSomeHierarchy)
+{
+    AlgorithmSet phases = 0;
+    for (int nodes = 2; nodes <= 64; ++nodes) {
+        const Query query{.bytes = 1u << 20, .ranks = 2 * nodes, .nodes = nodes};
+        for (const Way &way : ways_of(Algorithm::kHierarchical, query)) {
+            phases |= bit(way.between_nodes);
+        }
+    }
+    EXPECT_EQ(names_of(phases), names_of(kBetweenNodesAlgorithms));
+}
+
+TEST(WayTest, IsRestrictedToWhatItsRanksCanReach)
+{
+    const Way tree{.algorithm = Algorithm::kTree, .host_parts = 3, .adapter_parts = 2};
+    const Way by_host{.algorithm = Algorithm::kTree, .host_parts = 3};
+    EXPECT_EQ(restricted(tree, true, true), tree);
+    EXPECT_EQ(restricted(tree, true, false), by_host);
+    const Way hierarchy{
+        .algorithm = Algorithm::kHierarchical, .by_links = true, .over_trees = true, .segments = 4};
+    EXPECT_EQ(restricted(hierarchy, true, false), hierarchy);
+    EXPECT_EQ(restricted(hierarchy, false, true),
+              (Way{.algorithm = Algorithm::kHierarchical, .segments = 4}));
+    const Way chain{.algorithm = Algorithm::kOrdered, .node_by_node = true};
+    EXPECT_EQ(restricted(chain, false, true), Way{.algorithm = Algorithm::kOrdered});
+}
+
 TEST(WayTest, SaysInWordsWhatSetsItApart)
 {
     EXPECT_EQ(describe({.algorithm = Algorithm::kTwoShot}, 0), "two_shot");
