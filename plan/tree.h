@@ -3,7 +3,7 @@
 #pragma once
 
 #include "machine/links.h"
-#include "machine/sim_machine.h"
+#include "machine/build_platform.h"
 #include "plan/way.h"
 #include "schedule/algorithms.h"
 
