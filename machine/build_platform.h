@@ -18,14 +18,14 @@ enum class MessagePath : std::uint8_t {
     kHost,   // in host memory, where the data are
 };
 
-// Of a message of device memory to another node, beside what the network's links cost.
+// Returns what a message of device memory to another node takes in addition to the network's links.
 [[nodiscard]] constexpr double far_latency_us(const Links &links) noexcept
 {
     const double us = links.node_latency_us - links.message_us;
     return us > 0 ? us : 0;
 }
 
-// What carries messages on a node beside the links between its GPUs.
+// A second path for messages on a node, next to the links between its GPUs.
 enum class SidePath : std::uint8_t {
     kHost,    // pinned host memory
     kAdapter, // network adapters, which read and write GPU memory
@@ -33,9 +33,8 @@ enum class SidePath : std::uint8_t {
 
 struct PlatformOptions {
     MessagePath path = MessagePath::kDirect;
-    bool maps = true; // ranks of a node read each other's memory where links join them
-    std::vector<SidePath>
-        sides{}; // ranks have another host for each, which sends messages that way
+    bool maps = true;              // ranks of a node read each other's memory where links join them
+    std::vector<SidePath> sides{}; // each rank has one more host for each, which sends along it
     // Which links transfers share. `shares`: all, where one kernel reads and writes whole vectors.
     // `shares_ports`: the GPUs' ports to switches, where all ranks of a node read all others at
     // once.
@@ -45,12 +44,12 @@ struct PlatformOptions {
     bool switches = false;
     bool mirrored = false;    // the first node alone, and its rack: it stands for all
     int nodes_on_uplinks = 1; // how many nodes like those of the platform share a rack's links
-    // To how many others each rank of a node sends messages at once, in a queue pair each. An
-    // adapter interleaves them, and so do the PCIe links to it: each moves more slowly. 0: one rank
-    // alone has one.
+    // The number of ranks that each rank of a node sends messages to at the same time, in a queue
+    // pair each. An adapter interleaves them, and so do the PCIe links to it: each moves more
+    // slowly. 0: one rank alone has one.
     int partners = 1;
-    // Before the first byte, beside what the network's links cost: in mapped memory, in a message
-    // on the node, and in one of device memory to another node.
+    // Time before the first byte, in addition to that of the network's links: in mapped memory, in
+    // a message on the node, and in one of device memory to another node.
     double mapped_latency_us = Links{}.gpu_latency_us;
     double message_latency_us = Links{}.host_latency_us;
     double far_latency_us = hetcoll::far_latency_us({});

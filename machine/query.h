@@ -44,7 +44,7 @@ struct Query {
 struct NodeShape {
     int nodes = 0, min = 0, max = 0; // fewest and most ranks on a node
 };
-// What the query says, or an even spread.
+// Returns the shape that the query gives, or an even spread.
 [[nodiscard]] constexpr NodeShape node_shape(const Query &query) noexcept
 {
     const int nodes = query.nodes < 1 ? 1 : query.nodes;
