@@ -16,6 +16,8 @@ hetcoll_aggregators_sources += \
 	aggregator/session.h aggregator/session.cc \
 	aggregator/socket.h aggregator/socket.cc \
 	aggregator/standstill.h \
+	aggregator/tcp_connection.h aggregator/tcp_connection.cc aggregator/tcp_connect.cc \
+	aggregator/tcp_connections.h aggregator/tcp_guests.cc aggregator/tcp_rdma.cc \
 	aggregator/tcp_wire.h aggregator/tcp_wire.cc \
 	aggregator/tls.h aggregator/tls.cc \
 	aggregator/uct_library.h aggregator/uct_library.cc \

@@ -39,6 +39,10 @@ public:
     [[nodiscard]] PriceTable::Column of_size(int size, AlgorithmSet set);
 
 private:
+    // Ways of the hierarchy that are not so far from the best may become better than it with other
+    // segments.
+    static constexpr double kMayBecomeBest = 1.3;
+
     struct Candidate {
         Way way;
         double least_us;

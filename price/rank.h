@@ -95,6 +95,10 @@ private:
         void make_room_for(std::size_t more, bool with_own_after);
     };
 
+    // Steps of a channel that are looked at: those in flight, and what may be offered ahead of
+    // them.
+    static constexpr int kWindow = 48;
+
     [[nodiscard]] bool advance();
     [[nodiscard]] bool advance_once();
     // What else may go on when something has ended, in this order.
@@ -110,7 +114,10 @@ private:
     template <class Do> void for_each_awake(int first, const Do &look_at);
     bool apply_awake(int first);
     [[nodiscard]] bool may_go_on(const Chunk &chunk, Ended ended);
-    [[nodiscard]] static bool may_feed(const Channel &channel);
+    [[nodiscard]] static bool may_feed(const Channel &channel)
+    {
+        return !channel.all_fed && channel.live() < kWindow;
+    }
     void feed(int channel);
     [[nodiscard]] static bool has_begun(const Cursor &cursor, int index); // a step's first chunk
     void take(Channel &channel, int number, const Step &step);
@@ -135,7 +142,14 @@ private:
     [[nodiscard]] Ended end_chunk(int token);
     Ended finish(Channel &channel, Cursor &cursor);
     [[nodiscard]] Ended add_done(Live &live, std::size_t bytes) const;
-    void drop_done(Channel &channel);
+    void drop_done(Channel &channel)
+    {
+        while (channel.live() > 0 &&
+               channel.at(channel.base).done == channel.at(channel.base).bytes) {
+            ++channel.base;
+            unfinished_ -= channel.live() == 0 ? 1 : 0;
+        }
+    }
 
     SimRankPlan plan_;
     Transfers *transfers_ = nullptr;

@@ -1,5 +1,8 @@
 #include "transport/exporter.h"
 
+#include "transport/export_cache.h"
+#include "transport/vmm_pieces.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -9,7 +12,6 @@
 #include <mutex>
 #include <new>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 namespace hetcoll {
@@ -24,150 +26,6 @@ constexpr int kMostQuestions = 16;
 // How many small calls take as long as a hundred questions to the driver, for look_sometimes(): one
 // asks for 100 ns on an H200 and takes 300 or more.
 constexpr std::uint32_t kCallsAQuestion = 64;
-
-// What an entry was found for: an allocation by its id, or the VMM range from an address on.
-struct Key {
-    int device;
-    int pieces; // 0: `what` is a BUFFER_ID, else the address of the first of so many pieces
-    std::uint64_t what;
-
-    friend bool operator==(const Key &, const Key &) = default;
-};
-
-struct KeyHash {
-    std::size_t operator()(const Key &key) const noexcept
-    {
-        std::uint64_t bits = key.what * 0x9e3779b97f4a7c15u;
-        bits ^= static_cast<std::uint64_t>(key.pieces) << 32 | static_cast<unsigned>(key.device);
-        return static_cast<std::size_t>(bits ^ bits >> 29);
-    }
-};
-
-// The allocations that a VMM buffer lies in, in the order of their addresses. Retained.
-class Pieces {
-public:
-    explicit Pieces(const Driver &driver) noexcept : driver_(driver) {}
-    ~Pieces()
-    {
-        for (const CUmemGenericAllocationHandle handle : handles()) {
-            driver_.cuMemRelease(handle);
-        }
-    }
-    Pieces(const Pieces &) = delete;
-    Pieces &operator=(const Pieces &) = delete;
-
-    // Finds and retains them.
-    CUresult find(std::uintptr_t at, std::uintptr_t end);
-
-    [[nodiscard]] std::span<const CUmemGenericAllocationHandle> handles() const noexcept
-    {
-        return {handle_.data(), static_cast<std::size_t>(count_)};
-    }
-    [[nodiscard]] std::span<const std::uint64_t> bytes() const noexcept
-    {
-        return {bytes_.data(), static_cast<std::size_t>(count_)};
-    }
-    [[nodiscard]] int count() const noexcept { return count_; }
-    [[nodiscard]] std::uintptr_t base() const noexcept { return base_; } // of the first
-    void leave_retained() noexcept { count_ = 0; }                       // another releases them
-
-private:
-    const Driver &driver_;
-    int count_ = 0;
-    std::uintptr_t base_ = 0;
-    std::array<CUmemGenericAllocationHandle, kMaxSharedPieces> handle_;
-    std::array<std::uint64_t, kMaxSharedPieces> bytes_;
-};
-
-// CUDA_ERROR_NOT_PERMITTED stands for too many pieces.
-constexpr CUresult kTooMany = CUDA_ERROR_NOT_PERMITTED;
-
-CUresult Pieces::find(std::uintptr_t at, std::uintptr_t end)
-{
-    do {
-        if (count_ == kMaxSharedPieces) {
-            return kTooMany;
-        }
-        // The mapping; CU_POINTER_ATTRIBUTE_RANGE_* say the reserved addresses, in which there may
-        // be several, and gaps (cuda.h).
-        CUdeviceptr first = 0;
-        std::size_t bytes = 0;
-        CUresult result =
-            driver_.cuMemGetAddressRange(&first, &bytes, static_cast<CUdeviceptr>(at));
-        if (result != CUDA_SUCCESS || bytes == 0) {
-            return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
-        }
-        const auto start = static_cast<std::uintptr_t>(first);
-        const auto number = static_cast<std::size_t>(count_);
-        result =
-            driver_.cuMemRetainAllocationHandle(&handle_[number], reinterpret_cast<void *>(start));
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
-        base_ = number == 0 ? start : base_;
-        bytes_[number] = bytes;
-        ++count_;
-        at = start + bytes;
-    } while (at < end);
-    return CUDA_SUCCESS;
-}
-
-struct Entry {
-    Key key;
-    SharedBuffer shared;                               // offset is not set
-    std::vector<CUmemGenericAllocationHandle> handles; // retained
-    std::vector<std::uint64_t> piece_bytes;
-    bool own = false;        // asked for only when some was freed
-    std::uint32_t known = 0; // the last round of questions in which it was known to be there
-};
-
-// The least recently used entry is the last.
-class Cache {
-public:
-    explicit Cache(std::size_t limit) : limit_(limit) {}
-
-    Entry *find(const Key &key)
-    {
-        const auto found = index_.find(key);
-        if (found == index_.end()) {
-            return nullptr;
-        }
-        entries_.splice(entries_.begin(), entries_, found->second);
-        return &entries_.front();
-    }
-    // True if there are no more entries than the limit.
-    [[nodiscard]] bool fits() const noexcept { return entries_.size() <= limit_; }
-    Entry &add(Entry entry)
-    {
-        std::list<Entry> added; // nothing has changed where memory runs out
-        added.push_front(std::move(entry));
-        index_[added.front().key] = added.begin();
-        entries_.splice(entries_.begin(), added);
-        return entries_.front();
-    }
-    void move_out(const Key &key, std::list<Entry> &to)
-    {
-        const auto found = index_.find(key);
-        to.splice(to.end(), entries_, found->second);
-        index_.erase(found);
-    }
-    Entry take(const Key &key)
-    {
-        const auto found = index_.find(key);
-        Entry taken = std::move(*found->second);
-        entries_.erase(found->second);
-        index_.erase(found);
-        return taken;
-    }
-    [[nodiscard]] const Entry &oldest() const noexcept { return entries_.back(); }
-    [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-    [[nodiscard]] std::list<Entry> &entries() noexcept { return entries_; }
-
-private:
-    std::size_t limit_;
-    std::list<Entry> entries_;
-    std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
-};
 
 // Some peer has got it announced.
 bool may_be_mapped(const SharedBuffer &shared)
@@ -188,49 +46,6 @@ SharedBuffer not_shared(const Allocation &allocation, NotShared why)
 
 } // namespace
 
-const char *reason(NotShared why) noexcept
-{
-    switch (why) {
-    case NotShared::kIsShared: break;
-    case NotShared::kNotExportable: return "it is managed memory, of a pool, or of another process";
-    case NotShared::kNoFdRequested:
-        return "it comes from cuMemCreate without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR";
-    case NotShared::kTooManyPieces: return "it is made of more than 64 pieces of memory";
-    case NotShared::kNoSocket: return "this process has no socket to pass file descriptors on";
-    case NotShared::kDriverRefused: return "the CUDA driver refused to export it";
-    case NotShared::kPeerRefused: return "a process could not map it";
-    }
-    return "it is shared";
-}
-
-Result<Allocation> query_allocation(const Driver &driver, const void *memory)
-{
-    int device = -1;
-    unsigned legacy_ipc = 0;
-    unsigned long long id = 0;
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-    CUpointer_attribute attributes[] = {
-        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_BUFFER_ID,
-        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
-    void *values[] = {&device, &id, &base, &bytes, &legacy_ipc};
-    static_assert(std::size(attributes) == std::size(values));
-    const CUresult result = driver.cuPointerGetAttributes(
-        std::size(attributes), attributes, values,
-        static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(memory)));
-    if (result != CUDA_SUCCESS) {
-        return driver_status(driver, result, "cuPointerGetAttributes",
-                             "asking for the allocation of a buffer");
-    }
-    return Allocation{.device = device,
-                      .buffer_id = id,
-                      .base = static_cast<std::uintptr_t>(base),
-                      .bytes = bytes,
-                      .legacy_ipc = legacy_ipc != 0,
-                      .own = true};
-}
-
 struct Exporter::Impl {
     Impl(const Driver &to, std::shared_ptr<FdSocket> through, const Log &log_to, int limit)
         : driver(to), socket(std::move(through)), log(log_to),
@@ -242,10 +57,10 @@ struct Exporter::Impl {
     std::shared_ptr<FdSocket> socket;
     Log log;
     mutable std::mutex mutex; // of the rest
-    Cache by_id;              // legacy handles, and what cannot be shared
-    Cache vmm{kVmmLimit};
+    ExportCache by_id;        // legacy handles, and what cannot be shared
+    ExportCache vmm{kVmmLimit};
     std::map<int, std::array<unsigned char, 16>> uuids;
-    std::list<Entry> found_freed;                               // until release_freed()
+    std::list<Exported> found_freed;                            // until release_freed()
     std::array<std::uint64_t, FreedMemory::kMost> last_freed{}; // by their number
     struct Told {
         ProcessIdentity peer;
@@ -265,19 +80,18 @@ struct Exporter::Impl {
     SharedBuffer describe(const Allocation &allocation, std::uintptr_t at, std::uintptr_t end);
     SharedBuffer describe_vmm(Allocation allocation, std::uintptr_t at, std::uintptr_t end);
     SharedBuffer export_legacy(const Allocation &allocation);
-    SharedBuffer export_pieces(const Key &key, const Allocation &allocation, Pieces &pieces);
-    [[nodiscard]] NotShared check_properties(const Pieces &pieces) const;
+    SharedBuffer export_pieces(const ExportKey &key, const Allocation &allocation,
+                               VmmPieces &pieces);
     SharedBuffer refuse(const Allocation &allocation, NotShared why, CUresult result,
                         const char *call);
-    void add(Cache &cache, Entry entry);
-    void drop(Cache &cache, const Key &key);
+    void add(ExportCache &cache, Exported entry);
+    void drop(ExportCache &cache, const ExportKey &key);
     void release_found();
-    void release(const Entry &entry) const;
+    void release(const Exported &entry) const;
     void note_freed(const SharedBuffer &shared) noexcept;
     void look_soon() noexcept;
-    [[nodiscard]] bool is_there(const Entry &entry) const;
-    [[nodiscard]] bool has_pieces(const Entry &entry) const;
-    template <class Asked> void drop_freed(Cache &cache, const Asked &is_asked);
+    [[nodiscard]] bool is_there(const Exported &entry) const;
+    template <class Asked> void drop_freed(ExportCache &cache, const Asked &is_asked);
     int look();
     void set_uuid(SharedBuffer &shared, int device);
 };
@@ -300,7 +114,7 @@ SharedBuffer Exporter::Impl::refuse(const Allocation &allocation, NotShared why,
     return shared;
 }
 
-void Exporter::Impl::add(Cache &cache, Entry entry)
+void Exporter::Impl::add(ExportCache &cache, Exported entry)
 {
     entry.known = round;
     cache.add(std::move(entry));
@@ -311,21 +125,21 @@ void Exporter::Impl::add(Cache &cache, Entry entry)
     }
 }
 
-void Exporter::Impl::drop(Cache &cache, const Key &key)
+void Exporter::Impl::drop(ExportCache &cache, const ExportKey &key)
 {
-    const Entry entry = cache.take(key);
+    const Exported entry = cache.take(key);
     note_freed(entry.shared);
     release(entry);
 }
 
 void Exporter::Impl::release_found()
 {
-    for (const Entry &entry : std::exchange(found_freed, {})) {
+    for (const Exported &entry : std::exchange(found_freed, {})) {
         release(entry);
     }
 }
 
-void Exporter::Impl::release(const Entry &entry) const
+void Exporter::Impl::release(const Exported &entry) const
 {
     for (const CUmemGenericAllocationHandle handle : entry.handles) {
         driver.cuMemRelease(handle);
@@ -351,13 +165,13 @@ void Exporter::Impl::look_soon() noexcept
 }
 
 // Whether the memory is the application's, still: asked of the driver if a peer may map it.
-bool Exporter::Impl::is_there(const Entry &entry) const
+bool Exporter::Impl::is_there(const Exported &entry) const
 {
     if (!may_be_mapped(entry.shared)) {
         return true;
     }
     if (!entry.handles.empty()) {
-        return has_pieces(entry);
+        return are_mapped(driver, entry.key.what, entry.handles, entry.piece_bytes);
     }
     unsigned long long id = 0;
     return driver.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
@@ -366,29 +180,10 @@ bool Exporter::Impl::is_there(const Entry &entry) const
            id == entry.shared.buffer_id;
 }
 
-// Whether all VMM memory of the entry is mapped where it was.
-bool Exporter::Impl::has_pieces(const Entry &entry) const
-{
-    std::uint64_t at = entry.key.what;
-    for (std::size_t i = 0; i < entry.handles.size(); at += entry.piece_bytes[i], ++i) {
-        CUmemGenericAllocationHandle now = 0;
-        if (driver.cuMemRetainAllocationHandle(
-                &now, reinterpret_cast<void *>(static_cast<std::uintptr_t>(at))) != CUDA_SUCCESS) {
-            return false;
-        }
-        driver.cuMemRelease(
-            now); // not the last one: the entry has it, or the application's mapping
-        if (now != entry.handles[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-template <class Asked> void Exporter::Impl::drop_freed(Cache &cache, const Asked &is_asked)
+template <class Asked> void Exporter::Impl::drop_freed(ExportCache &cache, const Asked &is_asked)
 {
     for (auto at = cache.entries().begin(); at != cache.entries().end();) {
-        Entry &entry = *at++;
+        Exported &entry = *at++;
         if (is_asked(entry) && !is_there(entry)) {
             generation += entry.handles.empty() ? 0 : 1;
             note_freed(entry.shared);
@@ -402,7 +197,7 @@ int Exporter::Impl::look()
 {
     int questions = 0;
     bool all = true;
-    const auto is_asked = [&](Entry &entry) {
+    const auto is_asked = [&](Exported &entry) {
         if ((entry.own ? !own_is_freed : entry.known == round) || !may_be_mapped(entry.shared)) {
             return false;
         }
@@ -440,11 +235,11 @@ void Exporter::Impl::set_uuid(SharedBuffer &shared, int device)
 
 SharedBuffer Exporter::Impl::export_legacy(const Allocation &allocation)
 {
-    Entry entry{.key = {allocation.device, 0, allocation.buffer_id},
-                .shared = not_shared(allocation, NotShared::kIsShared),
-                .handles = {},
-                .piece_bytes = {},
-                .own = allocation.own};
+    Exported entry{.key = {allocation.device, 0, allocation.buffer_id},
+                   .shared = not_shared(allocation, NotShared::kIsShared),
+                   .handles = {},
+                   .piece_bytes = {},
+                   .own = allocation.own};
     entry.shared.kind = SharedKind::kLegacyIpc;
     const CUresult result =
         driver.cuIpcGetMemHandle(&entry.shared.handle, static_cast<CUdeviceptr>(allocation.base));
@@ -458,35 +253,18 @@ SharedBuffer Exporter::Impl::export_legacy(const Allocation &allocation)
     return shared;
 }
 
-NotShared Exporter::Impl::check_properties(const Pieces &pieces) const
-{
-    for (const CUmemGenericAllocationHandle handle : pieces.handles()) {
-        CUmemAllocationProp properties{};
-        if (driver.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS) {
-            return NotShared::kDriverRefused;
-        }
-        if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-            return NotShared::kNotExportable;
-        }
-        if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0) {
-            return NotShared::kNoFdRequested;
-        }
-    }
-    return NotShared::kIsShared;
-}
-
 // The entry takes the pieces over.
-SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &allocation,
-                                           Pieces &pieces)
+SharedBuffer Exporter::Impl::export_pieces(const ExportKey &key, const Allocation &allocation,
+                                           VmmPieces &pieces)
 {
-    const NotShared why = check_properties(pieces);
+    const NotShared why = pieces.why_not_shared();
     if (why != NotShared::kIsShared) {
         return refuse(allocation, why, CUDA_SUCCESS, "");
     }
-    Entry entry{.key = key,
-                .shared = not_shared(allocation, NotShared::kIsShared),
-                .handles = {pieces.handles().begin(), pieces.handles().end()},
-                .piece_bytes = {pieces.bytes().begin(), pieces.bytes().end()}};
+    Exported entry{.key = key,
+                   .shared = not_shared(allocation, NotShared::kIsShared),
+                   .handles = {pieces.handles().begin(), pieces.handles().end()},
+                   .piece_bytes = {pieces.bytes().begin(), pieces.bytes().end()}};
     SharedBuffer &shared = entry.shared;
     shared.kind = SharedKind::kVmm;
     shared.pieces = static_cast<std::uint8_t>(pieces.count());
@@ -498,7 +276,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
     shared.fds = {.socket = socket->name(), .token = shared.buffer_id};
     set_uuid(shared, allocation.device);
     ++counters.vmm_exports;
-    drop_freed(vmm, [](const Entry &) { return true; });
+    drop_freed(vmm, [](const Exported &) { return true; });
     release_found();
     shared.generation = generation;
     const SharedBuffer described = shared;
@@ -510,7 +288,7 @@ SharedBuffer Exporter::Impl::export_pieces(const Key &key, const Allocation &all
 SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t at,
                                           std::uintptr_t end)
 {
-    Pieces pieces(driver);
+    VmmPieces pieces(driver);
     const CUresult result = pieces.find(at, end);
     if (result == kTooMany) {
         ++counters.refusals;
@@ -520,8 +298,8 @@ SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t 
         return refuse(allocation, NotShared::kNotExportable, result, "cuMemRetainAllocationHandle");
     }
     allocation.base = pieces.base();
-    const Key key{allocation.device, pieces.count(), allocation.base};
-    if (Entry *entry = vmm.find(key); entry != nullptr) {
+    const ExportKey key{allocation.device, pieces.count(), allocation.base};
+    if (Exported *entry = vmm.find(key); entry != nullptr) {
         // We hold the handles, so no other memory has them now.
         if (std::ranges::equal(entry->handles, pieces.handles())) {
             ++counters.hits;
@@ -537,7 +315,7 @@ SharedBuffer Exporter::Impl::describe_vmm(Allocation allocation, std::uintptr_t 
 SharedBuffer Exporter::Impl::describe(const Allocation &allocation, std::uintptr_t at,
                                       std::uintptr_t end)
 {
-    Entry *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
+    Exported *const entry = by_id.find({allocation.device, 0, allocation.buffer_id});
     // A legacy handle is for memory of cuMemAlloc, whose ids are never used again; other ids may
     // be.
     if (entry != nullptr && (entry->shared.kind == SharedKind::kNone || allocation.legacy_ipc)) {
@@ -590,7 +368,7 @@ SharedBuffer Exporter::describe(const Allocation &allocation, const void *buffer
 Result<FdBundle> Exporter::fds_of(std::uint64_t token)
 {
     const std::lock_guard lock(impl_->mutex);
-    for (const Entry &entry : impl_->vmm.entries()) {
+    for (const Exported &entry : impl_->vmm.entries()) {
         if (entry.shared.buffer_id != token) {
             continue;
         }
@@ -615,8 +393,8 @@ Result<FdBundle> Exporter::fds_of(std::uint64_t token)
 void Exporter::withdraw(const SharedBuffer &buffer) noexcept
 {
     const std::lock_guard lock(impl_->mutex);
-    for (Cache *const cache : {&impl_->by_id, &impl_->vmm}) {
-        for (Entry &entry : cache->entries()) {
+    for (ExportCache *const cache : {&impl_->by_id, &impl_->vmm}) {
+        for (Exported &entry : cache->entries()) {
             if (entry.shared.kind == buffer.kind && entry.shared.buffer_id == buffer.buffer_id) {
                 ++impl_->counters.refusals;
                 entry.shared.kind = SharedKind::kNone;
@@ -689,7 +467,7 @@ void Exporter::close_all() noexcept
 {
     release_freed();
     const std::lock_guard lock(impl_->mutex);
-    for (Cache *const cache : {&impl_->by_id, &impl_->vmm}) {
+    for (ExportCache *const cache : {&impl_->by_id, &impl_->vmm}) {
         while (!cache->empty()) {
             impl_->drop(*cache, cache->oldest().key);
         }

@@ -1,5 +1,7 @@
 #include "transport/peer_memory.h"
 
+#include "transport/peer_mapping.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -17,25 +19,6 @@ namespace {
 
 // cuMemAlloc's memory is shared in blocks of this size.
 constexpr std::uint64_t kBlockBytes = std::uint64_t{2} << 20;
-
-struct Key {
-    ProcessIdentity owner;
-    std::uint64_t buffer_id;
-    unsigned long long context_id;
-
-    friend bool operator==(const Key &, const Key &) = default;
-};
-
-struct KeyHash {
-    std::size_t operator()(const Key &key) const noexcept
-    {
-        std::uint64_t bits = key.buffer_id * 0x9e3779b97f4a7c15u;
-        bits ^= key.owner.start_time + (static_cast<std::uint64_t>(key.owner.pid) << 32);
-        bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9u;
-        bits ^= key.context_id;
-        return static_cast<std::size_t>(bits ^ bits >> 32);
-    }
-};
 
 bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes)
 {
@@ -77,74 +60,12 @@ const char *remedy(CUresult result, Owner owner)
     }
 }
 
-} // namespace
-
-struct PeerMapping {
-    Key key;
-    SharedKind kind;
-    std::uint32_t generation;
-    std::uint64_t base, bytes;          // in the owner
-    std::array<unsigned char, 16> uuid; // of the owner's device
-    ContextRef context;
-    CUdevice device = -1;    // of the context
-    CUdeviceptr address = 0; // here
-    int leases = 0;
-    bool doomed = false; // to be closed when it has no lease; not in the index any more
-};
-
-namespace {
-
-// Logs an error of closing. The process leaks the mapping and goes on.
-void note_closing(const Driver &driver, const Log &log, CUresult result, const char *call)
-{
-    if (result != CUDA_SUCCESS && !is_torn_down(result)) {
-        const Status status = driver_status(driver, result, call, "closing memory of a peer");
-        hetcoll::log(log, 1, "%s", status.message().c_str());
-    }
-}
-
 bool shares_block(const PeerMapping &old, const SharedBuffer &buffer)
 {
     const std::uint64_t first = buffer.base / kBlockBytes * kBlockBytes;
     const std::uint64_t bytes = buffer.base + buffer.bytes + kBlockBytes - first;
     return overlap(old.base, old.bytes, first, bytes);
 }
-
-// Closes a mapping when it ends, at once or when no queued call is pending.
-class Closing final : public QueuedCalls::Kept {
-public:
-    Closing(const Driver &driver, const Log &log, const PeerMapping &mapping)
-        : driver_(driver), log_(log), context_(mapping.context), kind_(mapping.kind),
-          address_(mapping.address), bytes_(mapping.bytes)
-    {
-    }
-    ~Closing() override
-    {
-        std::optional<ContextScope> scope;
-        if (context_->is_alive()) {
-            scope.emplace(driver_, context_->handle());
-        }
-        if (kind_ == SharedKind::kVmm) { // needs no context, does not go with one
-            note(driver_.cuMemUnmap(address_, bytes_), "cuMemUnmap");
-            note(driver_.cuMemAddressFree(address_, bytes_), "cuMemAddressFree");
-        } else if (scope && scope->result() == CUDA_SUCCESS) { // else the context took it along
-            note(driver_.cuIpcCloseMemHandle(address_), "cuIpcCloseMemHandle");
-        }
-    }
-
-private:
-    void note(CUresult result, const char *call) const
-    {
-        note_closing(driver_, log_, result, call);
-    }
-
-    const Driver &driver_;
-    const Log log_;
-    const ContextRef context_;
-    const SharedKind kind_;
-    const CUdeviceptr address_;
-    const std::uint64_t bytes_;
-};
 
 bool excludes(const PeerMapping &other, const PeerMapping &wanted)
 {
@@ -171,21 +92,18 @@ struct PeerMemory::Impl {
     mutable std::mutex mutex; // of the rest
     PeerLimits limits;
     List mappings; // the least recently used is the last
-    std::unordered_map<Key, List::iterator, KeyHash> index;
+    std::unordered_map<PeerMapping::Key, List::iterator, PeerMapping::KeyHash> index;
     PeerCounters counters{};
     std::vector<ProcessIdentity> mapped_owners; // whose memory could be mapped
 
-    Result<void *> map_new(const Key &key, const SharedBuffer &buffer, const Device &importer,
-                           const PeerLease &lease, PeerMapping *&mapping);
-    bool is_held_by_others(const Key &key, const SharedBuffer &buffer,
+    Result<void *> map_new(const PeerMapping::Key &key, const SharedBuffer &buffer,
+                           const Device &importer, const PeerLease &lease, PeerMapping *&mapping);
+    bool is_held_by_others(const PeerMapping::Key &key, const SharedBuffer &buffer,
                            const PeerLease &lease) const;
     bool is_open_in_another_context(const PeerMapping &wanted) const;
     bool close_in_other_contexts(const PeerMapping &wanted);
     CUresult open(PeerMapping &mapping, const SharedBuffer &buffer, const FdBundle &fds,
                   const char *&call);
-    CUresult open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call);
-    CUresult map_pieces(const PeerMapping &mapping, const FdBundle &fds, const char *&call);
-    Status check_bundle(const SharedBuffer &buffer, const FdBundle &fds) const;
     Status open_failed(CUresult result, const char *call, const PeerMapping &wanted) const;
 
     template <class Wanted> int close_where(Wanted wanted);
@@ -200,7 +118,8 @@ void PeerMemory::Impl::close(const PeerMapping &mapping)
     ++counters.closes;
     --counters.mappings;
     counters.bytes -= mapping.bytes;
-    std::unique_ptr<Closing> closing(new (std::nothrow) Closing(driver, log, mapping));
+    std::unique_ptr<PeerMapping::Closing> closing(new (std::nothrow)
+                                                      PeerMapping::Closing(driver, log, mapping));
     QueuedCalls *const queued = mapping.context->queued();
     if (const QueuedCalls::Waiting waiting(queued); !waiting.may()) {
         queued->keep(std::move(closing));
@@ -255,72 +174,6 @@ void PeerMemory::Impl::make_room(const PeerMapping &wanted)
     }
 }
 
-Status PeerMemory::Impl::check_bundle(const SharedBuffer &buffer, const FdBundle &fds) const
-{
-    std::uint64_t bytes = 0;
-    for (const std::uint64_t piece : fds.bytes) {
-        bytes += piece;
-    }
-    if (fds.fds.size() != fds.bytes.size() || bytes != buffer.bytes) {
-        return error(Errc::kInvalid,
-                     "a peer passed %zu file descriptors of %llu bytes for a buffer of %llu",
-                     fds.fds.size(), static_cast<unsigned long long>(bytes),
-                     static_cast<unsigned long long>(buffer.bytes));
-    }
-    return {};
-}
-
-// Maps the pieces one behind the other into the reserved range. A failure leaves some mapped.
-CUresult PeerMemory::Impl::map_pieces(const PeerMapping &mapping, const FdBundle &fds,
-                                      const char *&call)
-{
-    CUdeviceptr at = mapping.address;
-    for (std::size_t i = 0; i < fds.fds.size(); ++i) {
-        CUmemGenericAllocationHandle handle = 0;
-        call = "cuMemImportFromShareableHandle";
-        CUresult result = driver.cuMemImportFromShareableHandle(
-            &handle, reinterpret_cast<void *>(static_cast<std::intptr_t>(fds.fds[i].get())),
-            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
-        call = "cuMemMap";
-        result = driver.cuMemMap(at, fds.bytes[i], 0, handle, 0);
-        driver.cuMemRelease(handle); // the mapping keeps the memory
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
-        at += fds.bytes[i];
-    }
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    access.location.id = mapping.device;
-    call = "cuMemSetAccess";
-    return driver.cuMemSetAccess(mapping.address, mapping.bytes, &access, 1);
-}
-
-CUresult PeerMemory::Impl::open_vmm(PeerMapping &mapping, const FdBundle &fds, const char *&call)
-{
-    call = "cuMemAddressReserve";
-    CUresult result = driver.cuMemAddressReserve(&mapping.address, mapping.bytes, 0, 0, 0);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
-    result = map_pieces(mapping, fds, call);
-    if (result == CUDA_SUCCESS) {
-        return result;
-    }
-    CUdeviceptr at = mapping.address; // piece by piece: some may not be mapped
-    for (const std::uint64_t bytes : fds.bytes) {
-        driver.cuMemUnmap(at, bytes);
-        at += bytes;
-    }
-    note_closing(driver, log, driver.cuMemAddressFree(mapping.address, mapping.bytes),
-                 "cuMemAddressFree");
-    return result;
-}
-
 // `call` is set to the driver call that failed.
 CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer,
                                 const FdBundle &fds, const char *&call)
@@ -336,7 +189,7 @@ CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer
     }
     make_room(mapping);
     if (buffer.kind == SharedKind::kVmm) {
-        return open_vmm(mapping, fds, call);
+        return open_vmm(driver, log, mapping, fds, call);
     }
     call = "cuIpcOpenMemHandle";
     const auto try_open = [&] {
@@ -357,7 +210,7 @@ CUresult PeerMemory::Impl::open(PeerMapping &mapping, const SharedBuffer &buffer
 
 // Whether another call of this process holds a mapping that is in the buffer's way. That call is
 // about to end: the owner has left it, else it would not have freed that memory.
-bool PeerMemory::Impl::is_held_by_others(const Key &key, const SharedBuffer &buffer,
+bool PeerMemory::Impl::is_held_by_others(const PeerMapping::Key &key, const SharedBuffer &buffer,
                                          const PeerLease &lease) const
 {
     return std::any_of(mappings.begin(), mappings.end(), [&](const PeerMapping &old) {
@@ -400,7 +253,7 @@ Status PeerMemory::Impl::open_failed(CUresult result, const char *call,
 }
 
 // Null if the file descriptors are still on their way, or another call has to let go first.
-Result<void *> PeerMemory::Impl::map_new(const Key &key, const SharedBuffer &buffer,
+Result<void *> PeerMemory::Impl::map_new(const PeerMapping::Key &key, const SharedBuffer &buffer,
                                          const Device &importer, const PeerLease &lease,
                                          PeerMapping *&mapping)
 {
@@ -503,7 +356,7 @@ Result<void *> PeerMemory::map(const ProcessIdentity &owner, const SharedBuffer 
     }
     assert(lease.memory_ == nullptr || lease.memory_ == this);
     const ContextRef &context = importer.context_ref();
-    const Key key{owner, buffer.buffer_id, context->id()};
+    const PeerMapping::Key key{owner, buffer.buffer_id, context->id()};
     const std::lock_guard lock(impl_->mutex);
     PeerMapping *mapping = nullptr;
     if (const auto found = impl_->index.find(key); found != impl_->index.end()) {
