@@ -1,6 +1,7 @@
 // What the boundary's functions are given for a communicator.
 #pragma once
 
+#include "engine/call/host_calls.h"
 #include "engine/call/operation_queue.h"
 #include "engine/call/refusals.h"
 #include "engine/communicator/communicator.h"
@@ -16,6 +17,7 @@ struct hetcoll_comm {
     hetcoll::Communicator comm;
     hetcoll::OperationQueue queue;
     hetcoll::Refusals refusals{comm, queue};
+    hetcoll::HostCalls host_calls{comm};
 };
 
 namespace hetcoll {

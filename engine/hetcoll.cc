@@ -227,7 +227,7 @@ int hetcoll_facts_set_chunk_bytes(hetcoll_facts *facts, size_t chunk_bytes, char
 
 void hetcoll_process_offer_direct(hetcoll_process *process, const hetcoll_p2p *self, int tag)
 {
-    process->process->direct_messages().offer(*self, tag);
+    process->process->gpus().direct_messages().offer(*self, tag);
 }
 
 hetcoll_comm *hetcoll_comm_create(hetcoll_process *process, const hetcoll_p2p *p2p,
@@ -298,7 +298,7 @@ int hetcoll_allreduce(hetcoll_comm *comm, const hetcoll_call *call)
 {
     const QueueTurn turn(comm->queue);
     if (turn.has_come()) {
-        if (const auto code = comm->comm.try_host(*call)) {
+        if (const auto code = comm->host_calls.try_serve(*call)) {
             return *code;
         }
     }

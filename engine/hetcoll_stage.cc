@@ -10,6 +10,7 @@
 #include <new>
 
 using hetcoll::if_memory_lasts;
+using hetcoll::PointerCache;
 using hetcoll::Process;
 using hetcoll::Stage;
 
@@ -25,9 +26,10 @@ namespace {
 int add(Process &process, hetcoll_stage **stage, void *buffer, const void *first,
         int leave_ordinary)
 {
-    auto found = process.pointers().find(first);
+    PointerCache &pointers = process.gpus().pointers();
+    auto found = pointers.find(first);
     if (!found.ok()) {
-        found = process.pointers().find(first); // once more: all depends on it
+        found = pointers.find(first); // once more: all depends on it
     }
     if (found.ok() &&
         (found->kind == hetcoll::MemoryKind::kHost || (leave_ordinary != 0 && found->legacy_ipc))) {
@@ -47,7 +49,7 @@ int hetcoll_stage_add(hetcoll_process *owner, hetcoll_stage **stage, void *buffe
                       const void *first, int leave_ordinary)
 {
     Process &process = *owner->process;
-    if (process.pointers().is_surely_host(first)) {
+    if (process.gpus().pointers().is_surely_host(first)) {
         return 0;
     }
     static_cast<void>(hetcoll::MemoryReserve::fill());

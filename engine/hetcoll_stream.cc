@@ -23,7 +23,7 @@ struct hetcoll_calls {
 
 int hetcoll_process_has_queued(const hetcoll_process *process)
 {
-    return process->process->contexts().queued().any() ? 1 : 0;
+    return process->process->gpus().contexts().queued().any() ? 1 : 0;
 }
 
 hetcoll_calls *hetcoll_calls_create(hetcoll_comm *comm, void *stream, size_t most_bytes,
@@ -32,7 +32,8 @@ hetcoll_calls *hetcoll_calls_create(hetcoll_comm *comm, void *stream, size_t mos
     return if_memory_lasts(
         [&]() -> hetcoll_calls * {
             // The calls of the attachment are larger than what a meeting sums.
-            const std::size_t bytes = std::max(most_bytes, 2 * comm->comm.small_limit() + 4096);
+            const std::size_t bytes =
+                std::max(most_bytes, 2 * comm->comm.agreed().small_limit() + 4096);
             auto calls =
                 StreamCalls::create(comm->comm, comm->queue, static_cast<CUstream>(stream), bytes);
             if (calls.ok()) {
@@ -55,7 +56,7 @@ int hetcoll_calls_attach(hetcoll_calls *stream, int tag)
     call.send = call.recv = scratch.data();
     call.kind = HETCOLL_UINT8;
     call.op = HETCOLL_MAX;
-    call.count = call.span = call.data_bytes = 2 * comm.small_limit() + 4096;
+    call.count = call.span = call.data_bytes = 2 * comm.agreed().small_limit() + 4096;
     call.dense = 1;
     call.tag = tag;
     const int code = hetcoll::run_blocking(stream->comm, call); // all that a first call does

@@ -14,7 +14,8 @@ int previous(Call &call)
 // The result to where the application wants it.
 void start_copy_out(Call &call)
 {
-    const MappedCall::Copy copy = call.mapped ? call.comm.mapped().copy_out() : MappedCall::Copy{};
+    const MappedCall::Copy copy =
+        call.mapped ? call.planner.mapped().copy_out() : MappedCall::Copy{};
     if (copy.to != nullptr) {
         call.start_copy(copy.to, copy.from, call.bytes, call.buffers.recv);
     }
@@ -91,7 +92,6 @@ Task<int> on_devices(Call &call, Choice choice, Flags all, LateRanks &late)
 
 Task<int> allreduce(Call &call)
 {
-    Communicator &comm = call.comm;
     co_await make_ready(call);
     if (needs_own_vector(call)) {
         co_return co_await with_own_vector(call);
@@ -99,7 +99,7 @@ Task<int> allreduce(Call &call)
     if (should_join(call)) {
         co_await join(call);
     }
-    if (comm.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
+    if (call.comm.p2p().size == 1 && (call.args->dense != 0 || call.has_padding())) {
         co_return co_await alone(call);
     }
     if (call.args->kind < 0 && call.args->user_op == 0) {
@@ -111,12 +111,12 @@ Task<int> allreduce(Call &call)
         }
         const bool reduces = call.args->kind >= 0; // else this rank does not know the op
         const Choice choice = reduces ? choose_way(call, any_means(call)) : Choice{};
-        if (reduces && is(choice.algorithm, Form::kHost) && !comm.should_find_peers()) {
+        if (reduces && is(choice.algorithm, Form::kHost) && !call.planner.should_find_peers()) {
             co_return co_await host(call);
         }
         co_await until(
             [&call] { return try_borrow_bounce(call); }); // the first choice was another one
-        Published published(comm);
+        Published published(call.planner);
         if (reduces && !goes_as_floats(call, choice)) {
             co_await publish(call, choice, published);
         }
@@ -151,7 +151,7 @@ Task<int> allreduce(Call &call)
             co_return co_await mixed(call);
         }
         if (any(all, kNewDevice)) {
-            comm.find_peers_anew();
+            call.planner.find_peers_anew();
         }
         if (peers_are_known(call)) {
             co_return co_await on_devices(call, choice, all, late);

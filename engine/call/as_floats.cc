@@ -43,13 +43,15 @@ struct Numbers {
 void borrow_floats(Call &call, Numbers &numbers)
 {
     Status why;
-    if (call.device != nullptr && on_device(numbers.buffers.recv) && call.device->enter().ok()) {
-        why = call.device->device()->load_kernels();
+    if (call.work.device != nullptr && on_device(numbers.buffers.recv) &&
+        call.work.device->enter().ok()) {
+        why = call.work.device->device()->load_kernels();
         if (why.ok()) {
-            numbers.on_device = loan(call,
-                                     call.comm.process().pool().borrow_scratch(
-                                         call.device->device(), numbers.most() * sizeof(float)),
-                                     why);
+            numbers.on_device =
+                loan(call,
+                     call.gpus.pool().borrow_scratch(call.work.device->device(),
+                                                     numbers.most() * sizeof(float)),
+                     why);
         }
         numbers.by_kernel = numbers.on_device != nullptr;
     }
@@ -63,9 +65,7 @@ void borrow_floats(Call &call, Numbers &numbers)
         why = {};
     }
     numbers.on_host = loan(
-        call,
-        call.comm.process().pool().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)),
-        why);
+        call, call.gpus.pool().borrow_staging(nullptr, numbers.most() * (sizeof(float) + 1)), why);
     call.note(std::move(why));
 }
 
@@ -83,8 +83,8 @@ void start_bringing(Call &call, Numbers &numbers)
 void start_kernel(Call &call, const Numbers &numbers, FloatConversion conversion, void *to,
                   const void *from, std::size_t count)
 {
-    Status started = call.device->start_convert(conversion, numbers.kind, to, from, count);
-    call.kernel_runs = started.ok();
+    Status started = call.work.device->start_convert(conversion, numbers.kind, to, from, count);
+    call.work.kernel_runs = started.ok();
     call.note(std::move(started));
 }
 
@@ -153,7 +153,7 @@ bool is_float8_sum(const Call &call) noexcept
 Task<int> as_floats(Call &call)
 {
     const hetcoll_call &given = *call.args;
-    call.comm.mapped().release(); // what was made ready for a way that the call does not go
+    call.planner.mapped().release(); // what was made ready for a way that the call does not go
     call.mapped = false;
     Numbers numbers{.kind = call.kind(),
                     .count = given.count,

@@ -11,26 +11,26 @@ static_assert(DeviceBounce::kReservedChannels == HETCOLL_TAGS, "a channel takes 
 
 void make_all(Call &call)
 {
-    if (call.device == nullptr) {
+    if (call.work.device == nullptr) {
         return;
     }
-    Status made = call.device->reserve();
+    Status made = call.work.device->reserve();
     if (made.ok()) {
-        made = call.device->device()->load_kernels();
+        made = call.work.device->device()->load_kernels();
     }
     if (made.ok()) {
-        call.comm.pin_page(*call.device->device());
+        call.comm.page_pins().pin(*call.work.device->device());
     }
     call.note(std::move(made));
 }
 
 bool poll_map_all(Call &call, Status &problem)
 {
-    if (!call.device->enter().ok()) {
+    if (!call.work.device->enter().ok()) {
         problem = error(Errc::kDriver, "the context of a stream is gone");
         return true;
     }
-    Result<bool> done = call.comm.mapped().map_all(call.comm.reserved().lease, call.bytes);
+    Result<bool> done = call.planner.mapped().map_all(call.comm.reserved().lease, call.bytes);
     if (done.ok()) {
         return *done;
     }
@@ -51,8 +51,8 @@ Task<int> attach(Call &call)
     }
     // Read and written by peers, as the kernel does that needs most.
     const Choice choice{{.algorithm = kNeedsMostMapping}};
-    Published published(comm);
-    if (comm.peers().found().maps) {
+    Published published(call.planner);
+    if (call.planner.peers().found().maps) {
         co_await publish(call, choice, published);
     } else {
         call.flags |= kNoMapping;

@@ -26,12 +26,12 @@ bool take_reserved(Call &call)
     if (reserved.bounce == nullptr) {
         return false;
     }
-    const auto device = call.comm.process().contexts().device_of(call.buffers.device());
+    const auto device = call.gpus.contexts().device_of(call.buffers.device());
     if (!device.ok() || &**device != reserved.device()) {
         return false;
     }
-    call.device = std::move(reserved.bounce);
-    call.uses_reserved = true;
+    call.work.device = std::move(reserved.bounce);
+    call.work.uses_reserved = true;
     return true;
 }
 
@@ -39,35 +39,34 @@ bool take_reserved(Call &call)
 Status borrow_bounce(Call &call, Sends sends)
 {
     if (call.is_attached() && take_reserved(call)) {
-        return call.device->enter();
+        return call.work.device->enter();
     }
     if (call.is_queued()) {
         return error(Errc::kInvalid, "a buffer of a queued call is in another context than its "
                                      "stream, or the driver has failed there before");
     }
-    auto bounce =
-        call.comm.process().pool().borrow_device(call.buffers.device(), sends, order_of(call));
+    auto bounce = call.gpus.pool().borrow_device(call.buffers.device(), sends, order_of(call));
     if (!bounce.ok()) {
         return bounce.take_status();
     }
-    call.device = std::move(*bounce);
-    Status entered = call.device->enter();
-    const bool by_kernels =
-        call.is_collective() || (call.args->kind >= 0 && call.bytes > call.comm.small_limit());
+    call.work.device = std::move(*bounce);
+    Status entered = call.work.device->enter();
+    const bool by_kernels = call.is_collective() ||
+                            (call.args->kind >= 0 && call.bytes > call.comm.agreed().small_limit());
     if (!entered.ok() || !by_kernels) {
         return entered;
     }
-    return call.device->device()->prepare(call.op(), call.kind());
+    return call.work.device->device()->prepare(call.op(), call.kind());
 }
 
-// Whether the work on the legacy stream of the buffer's context is done, or call.marker will tell.
-// The legacy stream is not idle while any blocking stream has work, another library's kernel, too,
-// that may wait for what a peer does after this call. A stream of ours waits for the legacy
+// Whether the work on the legacy stream of the buffer's context is done, or call.work.marker will
+// tell. The legacy stream is not idle while any blocking stream has work, another library's kernel,
+// too, that may wait for what a peer does after this call. A stream of ours waits for the legacy
 // stream's own work alone.
 Result<bool> mark(Call &call, const PointerInfo &info)
 {
-    Pool &pool = call.comm.process().pool();
-    Result<bool> done = call.comm.process().contexts().legacy_work_done(info);
+    Pool &pool = call.gpus.pool();
+    Result<bool> done = call.gpus.contexts().legacy_work_done(info);
     if (!done.ok() || *done ||
         (call.must_not_wait() && !pool.may_borrow_device(info, Sends::kBounced, order_of(call)))) {
         return done;
@@ -76,26 +75,25 @@ Result<bool> mark(Call &call, const PointerInfo &info)
     if (!borrowed.ok()) { // for lack of memory: the legacy stream is asked again
         return done;
     }
-    call.marker = std::move(*borrowed);
-    return call.marker->start_marker();
+    call.work.marker = std::move(*borrowed);
+    return call.work.marker->start_marker();
 }
 
 } // namespace
 
 bool try_borrow_bounce(Call &call)
 {
-    if (call.device != nullptr || !call.buffers.any_device() ||
+    if (call.work.device != nullptr || !call.buffers.any_device() ||
         any(call.flags, kFailed | kMustStage)) {
         return true;
     }
     const Sends sends = call.is_attached() ? Sends::kBounced : sends_of(call.buffers);
     if (!call.is_attached() && call.must_not_wait() &&
-        !call.comm.process().pool().may_borrow_device(call.buffers.device(), sends,
-                                                      order_of(call))) {
+        !call.gpus.pool().may_borrow_device(call.buffers.device(), sends, order_of(call))) {
         return false;
     }
     if (sends == Sends::kDirectIfPossible &&
-        !call.comm.process().direct_messages().has_tried(call.buffers.device())) {
+        !call.gpus.direct_messages().has_tried(call.buffers.device())) {
         return false;
     }
     Status problem = borrow_bounce(call, sends);
@@ -113,25 +111,26 @@ bool poll_work(Call &call, const PointerInfo &info)
         call.comm.named_stream().is_named()) { // a stream has got here
         return true;
     }
-    Pool &pool = call.comm.process().pool();
-    Result<bool> done = call.marker != nullptr ? call.marker->copy_done() : mark(call, info);
-    if (call.marker != nullptr) {
-        call.marker->leave();
+    Pool &pool = call.gpus.pool();
+    Result<bool> done =
+        call.work.marker != nullptr ? call.work.marker->copy_done() : mark(call, info);
+    if (call.work.marker != nullptr) {
+        call.work.marker->leave();
     }
     if (done.ok() && !*done) {
         return false;
     }
     if (!done.ok()) {
-        pool.discard(std::move(call.marker));
+        pool.discard(std::move(call.work.marker));
         call.note(done.take_status());
     }
-    pool.give_back(std::move(call.marker));
+    pool.give_back(std::move(call.work.marker));
     return true;
 }
 
 const Scratch *reserved_memory(const Call &call) noexcept
 {
-    return call.uses_reserved ? call.comm.reserved().scratch.get() : nullptr;
+    return call.work.uses_reserved ? call.comm.reserved().scratch.get() : nullptr;
 }
 
 bool reserved_is_mapped(const Call &call) noexcept { return call.comm.reserved().maps; }
@@ -141,9 +140,9 @@ void borrow_for_mixed(Call &call)
     if (on_device(call.buffers.recv)) {
         return;
     }
-    auto bounce = call.comm.process().pool().borrow_host();
+    auto bounce = call.gpus.pool().borrow_host();
     if (bounce.ok()) {
-        call.host = std::move(*bounce);
+        call.work.host = std::move(*bounce);
     } else {
         call.flags |= kMustStage;
     }
@@ -151,39 +150,39 @@ void borrow_for_mixed(Call &call)
 
 bool Call::borrow_frames() noexcept
 {
-    frame_memory = comm.process().frame_memory().borrow();
-    if (frame_memory == nullptr) {
+    work.frame_memory = comm.process().frame_memory().borrow();
+    if (work.frame_memory == nullptr) {
         return false;
     }
-    frames.use(frame_memory->bytes());
+    frames.use(work.frame_memory->bytes());
     return true;
 }
 
 // The bounces go back, but for what a persistent call will need again.
 void Call::give_back(int result) noexcept
 {
-    Pool &pool = comm.process().pool();
-    if (host != nullptr) {
-        pool.give_back(std::move(host));
+    Pool &pool = gpus.pool();
+    if (work.host != nullptr) {
+        pool.give_back(std::move(work.host));
     }
-    if (marker != nullptr) {
-        pool.give_back(std::move(marker));
+    if (work.marker != nullptr) {
+        pool.give_back(std::move(work.marker));
     }
     if (!failure.ok()) {
         classified.reset();
-        pool.discard(std::move(device)); // the pool takes nothing back of this device
+        pool.discard(std::move(work.device)); // the pool takes nothing back of this device
         return;
     }
     if (result != HETCOLL_SUCCESS) {
         classified.reset();
     }
-    if (uses_reserved) {
-        if (device != nullptr) {
-            comm.reserved().bounce = std::move(device);
+    if (work.uses_reserved) {
+        if (work.device != nullptr) {
+            comm.reserved().bounce = std::move(work.device);
         }
-        uses_reserved = false;
+        work.uses_reserved = false;
     } else if (!classified) {
-        pool.give_back(std::move(device));
+        pool.give_back(std::move(work.device));
     }
 }
 
@@ -191,7 +190,7 @@ bool Call::is_independent() const noexcept { return comm.named_stream().exists()
 
 bool Call::must_not_wait() const noexcept
 {
-    return !uses_reserved && comm.process().contexts().queued().any();
+    return !work.uses_reserved && gpus.contexts().queued().any();
 }
 
 } // namespace hetcoll

@@ -9,7 +9,7 @@ namespace hetcoll {
 Published::~Published()
 {
     if (planned) {
-        comm.mapped().release();
+        planner.mapped().release();
     }
 }
 
@@ -26,13 +26,12 @@ bool Buffers::is_foreign() const noexcept
 
 void Call::rewind() noexcept
 {
-    executor = nullptr;
     flags = {};
     failure = {};
     ended.reset();
     cpu.rewind();
-    buffers.input_copied = copying = kernel_runs = mapped = false;
-    executor_runs = closes_later = looked = false;
+    work.rewind();
+    buffers.input_copied = mapped = closes_later = looked = false;
 }
 
 void Call::note(Status status) noexcept
@@ -40,6 +39,12 @@ void Call::note(Status status) noexcept
     if (!status.ok() && failure.ok()) {
         failure = std::move(status);
     }
+}
+
+void CallWork::rewind() noexcept
+{
+    executor = nullptr;
+    copying = kernel_runs = executor_runs = false;
 }
 
 namespace {
@@ -63,12 +68,12 @@ template <class Done> bool is_over(Call &call, bool &runs, const Done &done)
 
 bool Call::poll_copy()
 {
-    return is_over(*this, copying, [this] { return device->copy_done(); });
+    return is_over(*this, work.copying, [this] { return work.device->copy_done(); });
 }
 bool Call::poll_kernel()
 {
-    return is_over(*this, kernel_runs, [this] {
-        return prepared != nullptr ? prepared->kernel_done() : device->kernel_done();
+    return is_over(*this, work.kernel_runs, [this] {
+        return work.prepared != nullptr ? work.prepared->kernel_done() : work.device->kernel_done();
     });
 }
 
@@ -130,12 +135,12 @@ int Call::fail()
 int Call::fail_together(Flags all)
 {
     if (any(all, kCallsDiffer)) {
-        return comm.fail_differing(meeting);
+        return comm.same_calls().fail_differing(meeting);
     }
     if (!any(all, kFailed)) {
         return HETCOLL_ERROR_RANGE;
     }
-    comm.forget_peers();
+    planner.forget_peers();
     return fail();
 }
 
@@ -148,17 +153,17 @@ void Call::lose_network(int code) noexcept
 
 void Call::lose_device() noexcept
 {
-    if (device != nullptr) {
-        device->finish();
+    if (work.device != nullptr) {
+        work.device->finish();
     }
-    if (executor != nullptr) {
-        executor->abandon_carriers();
+    if (work.executor != nullptr) {
+        work.executor->abandon_carriers();
     }
-    leave_context();
-    lose(std::move(device));
+    work.leave_context();
+    lose(std::move(work.device));
 }
 
-void Call::leave_context() noexcept
+void CallWork::leave_context() noexcept
 {
     if (executor != nullptr) {
         executor->leave();

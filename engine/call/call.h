@@ -61,18 +61,40 @@ public:
     [[nodiscard]] virtual Result<bool> kernel_done() = 0;
 };
 
+// The means of a call on this rank, borrowed but for the executor, and which of them are at work.
+struct CallWork {
+    [[nodiscard]] Bounce &bounce() const noexcept
+    {
+        return host != nullptr ? static_cast<Bounce &>(*host) : *device;
+    }
+    // Others run next: they find the context that they left.
+    void leave_context() noexcept;
+    void rewind() noexcept;
+
+    FrameMemory::Loan frame_memory; // of the call's coroutines
+    std::unique_ptr<DeviceBounce> device;
+    std::unique_ptr<DeviceBounce> marker; // in another context than `device`: poll_work()
+    std::unique_ptr<HostBounce> host;
+    bool uses_reserved = false;    // `device` is the one of queued calls
+    GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
+    Executor *executor = nullptr;  // of its schedule, to the end of the call
+    bool copying = false;
+    bool kernel_runs = false;
+    bool executor_runs = false;
+};
+
 struct Call {
     // Both outlive it. A persistent call keeps what it has found out about its buffers.
     Call(Communicator &its_comm, const hetcoll_call &given, bool is_persistent) noexcept
-        : comm(its_comm), args(&given), persistent(is_persistent), meeting(its_comm.meeting()),
-          report(its_comm)
+        : comm(its_comm), planner(its_comm.planner()), gpus(its_comm.gpus()), args(&given),
+          persistent(is_persistent), meeting(its_comm.meeting()), report(its_comm)
     {
     }
 
     // Before a persistent call runs again.
     void rewind() noexcept;
 
-    [[nodiscard]] ReduceOp op() const noexcept { return comm.op_of(*args); }
+    [[nodiscard]] ReduceOp op() const noexcept { return comm.agreed().op_of(*args); }
     [[nodiscard]] ElementKind kind() const noexcept { return static_cast<ElementKind>(args->kind); }
     [[nodiscard]] bool is_queued() const noexcept { return args->queued != HETCOLL_NOT_QUEUED; }
     // A stream of the application was waited for, by its name, so ours need no other order.
@@ -100,10 +122,6 @@ struct Call {
     }
     // Reduced in a meeting. The same on ranks that know a user-defined op and on others.
     [[nodiscard]] bool is_small() const noexcept;
-    [[nodiscard]] Bounce &bounce() const noexcept
-    {
-        return host != nullptr ? static_cast<Bounce &>(*host) : *device;
-    }
 
     // Keeps the first failure of this rank.
     void note(Status status) noexcept;
@@ -161,18 +179,17 @@ struct Call {
     // A message may still arrive in its slots. But what this rank's GPU does with the application's
     // memory is over then.
     void lose_device() noexcept;
-    // Others run next: they find the context that they left.
-    void leave_context() noexcept;
     // Memory for its frames. False: there is none.
     [[nodiscard]] bool borrow_frames() noexcept;
     // At its end: the bounces, but for what a persistent call will need again.
     void give_back(int result) noexcept;
 
     Communicator &comm;
+    Planner &planner; // the communicator's
+    Gpus &gpus;
     const hetcoll_call *args; // for fixed point another one than was given
     const bool persistent;
-    Frames frames;
-    FrameMemory::Loan frame_memory; // of those
+    Frames frames; // in memory of `work`
 
     Buffers buffers;
     std::size_t bytes = 0; // of the vector, if hetcoll reduces it or may do so on other ranks
@@ -182,31 +199,23 @@ struct Call {
     std::optional<Flags> classified; // a persistent call's flags, once its buffers are known
     std::optional<int> ended;
 
-    std::unique_ptr<DeviceBounce> device;
-    Executor *executor = nullptr;  // of its schedule, to the end of the call
-    bool uses_reserved = false;    // it is the one of queued calls
-    GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
-    std::unique_ptr<HostBounce> host;
-    std::unique_ptr<DeviceBounce> marker; // in another context than `device`: poll_work()
+    CallWork work;
     CpuPath cpu;
-    bool copying = false;
-    bool kernel_runs = false;
-    bool mapped = false;        // peers' memory is read or written in this call
-    bool executor_runs = false; // a schedule does
-    bool looked = false;        // for memory that was freed
-    bool closes_later = false;  // the ranks meet once more after the way that the call goes
-    Meeting &meeting;           // the communicator's
+    bool mapped = false;       // peers' memory is read or written in this call
+    bool looked = false;       // for memory that was freed
+    bool closes_later = false; // the ranks meet once more after the way that the call goes
+    Meeting &meeting;          // the communicator's
     CallReport report;
 };
 
 // Buffers that peers may read and write, from a call's agreement to its end.
 struct Published {
-    explicit Published(Communicator &its_comm) noexcept : comm(its_comm) {}
+    explicit Published(Planner &its_planner) noexcept : planner(its_planner) {}
     ~Published();
     Published(const Published &) = delete;
     Published &operator=(const Published &) = delete;
 
-    Communicator &comm;
+    Planner &planner;
     bool planned = false;   // memory stands for the vectors
     bool announced = false; // and peers can see it
 };

@@ -5,10 +5,10 @@ namespace hetcoll {
 
 void Call::start_copy(void *to, const void *from, std::size_t count, const PointerInfo &info)
 {
-    if (device != nullptr && device->start_copy(to, from, count).ok()) {
-        copying = true;
+    if (work.device != nullptr && work.device->start_copy(to, from, count).ok()) {
+        work.copying = true;
     } else if (may_copy_blocking()) {
-        note(comm.process().contexts().copy_blocking(to, from, count, info));
+        note(gpus.contexts().copy_blocking(to, from, count, info));
     }
 }
 
@@ -26,11 +26,11 @@ void Call::start_copy_out(void *to, const void *from, const PointerInfo &info)
 {
     if (!has_padding()) {
         start_copy(to, from, bytes, info);
-    } else if (device != nullptr &&
-               device->start_copy_elements(to, from, args->count, kind()).ok()) {
-        copying = true;
+    } else if (work.device != nullptr &&
+               work.device->start_copy_elements(to, from, args->count, kind()).ok()) {
+        work.copying = true;
     } else if (may_copy_blocking()) {
-        note(comm.process().contexts().copy_elements_blocking(to, from, args->count, kind(), info));
+        note(gpus.contexts().copy_elements_blocking(to, from, args->count, kind(), info));
     }
 }
 

@@ -5,7 +5,7 @@ namespace hetcoll {
 
 Task<int> protocol_of(Call &call, const hetcoll_call &given)
 {
-    if (call.prepared != nullptr) {
+    if (call.work.prepared != nullptr) {
         return prepared(call);
     }
     if (given.queued == HETCOLL_ATTACHES) {
@@ -14,7 +14,7 @@ Task<int> protocol_of(Call &call, const hetcoll_call &given)
     if (given.copies != HETCOLL_COPIES_UNTOLD) {
         return copies(call);
     }
-    if (call.comm.uses_fixed_point(given)) {
+    if (call.comm.agreed().uses_fixed_point(given)) {
         return fixed_point(call, given);
     }
     if (call.is_collective()) {
@@ -28,30 +28,30 @@ bool Call::is_small() const noexcept
 {
     // 8-bit floats are not added two at a time; ranks that do not know the op decide alike.
     const bool at_once = in_order || args->user_op == 1;
-    return bytes <= comm.small_limit() && (!at_once || comm.chooser().meets_in_order());
+    return bytes <= comm.agreed().small_limit() && (!at_once || planner.chooser().meets_in_order());
 }
 
 bool is_small_user_op(const Call &call)
 {
-    return call.args->user_op != 0 && call.is_small() && !call.comm.should_find_peers() &&
-           !call.comm.chooser().forces_small_kernel();
+    return call.args->user_op != 0 && call.is_small() && !call.planner.should_find_peers() &&
+           !call.planner.chooser().forces_small_kernel();
 }
 
 Choice choose_way(Call &call, Means means)
 {
-    return call.comm.chooser().choose(*call.args, call.bytes, means);
+    return call.planner.chooser().choose(*call.args, call.bytes, means);
 }
 
 bool is_surely_small(Call &call)
 {
     return call.args->kind >= 0 && call.comm.p2p().size > 1 && !should_join(call) &&
-           !call.comm.should_find_peers() &&
+           !call.planner.should_find_peers() &&
            (is_small_user_op(call) || is(choose_way(call, any_means(call)).algorithm, Form::kHost));
 }
 
 bool uses_mapping(const Call &call, const Choice &choice) noexcept
 {
-    return call.comm.chooser().uses_mapping(choice);
+    return call.planner.chooser().uses_mapping(choice);
 }
 
 // The time is taken only while the chunk of calls like this one is still being looked for.
@@ -59,7 +59,7 @@ Timed find_chunk(Call &call, Choice &choice)
 {
     ChunkTuner *tuner = call.is_collective() || choice.late != kNoRank
                             ? nullptr
-                            : call.comm.chooser().tuner(choice, call.bytes);
+                            : call.planner.chooser().tuner(choice, call.bytes);
     if (tuner == nullptr) {
         return {};
     }
@@ -70,19 +70,19 @@ Timed find_chunk(Call &call, Choice &choice)
 const BuiltSchedule &schedule_of(const Call &call, const Choice &choice)
 {
     return call.is_collective()
-               ? call.comm.schedules().of_collective(call.args->collective, call.args->root)
-               : call.comm.schedules().of(choice, call.bytes);
+               ? call.planner.schedules().of_collective(call.args->collective, call.args->root)
+               : call.planner.schedules().of(choice, call.bytes);
 }
 
 // A small call right after a large one finds everybody present.
 Arrivals *arrivals_of(Call &call) noexcept
 {
-    return call.is_collective() || call.is_small() ? nullptr : call.comm.chooser().arrivals();
+    return call.is_collective() || call.is_small() ? nullptr : call.planner.chooser().arrivals();
 }
 
 void take_arrivals(Call &call, std::span<const std::uint64_t> of_all)
 {
-    call.comm.chooser().take_arrivals(of_all);
+    call.planner.chooser().take_arrivals(of_all);
 }
 
 } // namespace hetcoll

@@ -53,7 +53,7 @@ Loan<Scratch> place_vectors(Call &call)
 {
     const hetcoll_call &args = *call.args;
     Buffers &buffers = call.buffers;
-    if (call.device == nullptr || any(call.flags, kMustStage)) {
+    if (call.work.device == nullptr || any(call.flags, kMustStage)) {
         return {};
     }
     if (args.collective == HETCOLL_BCAST || args.collective == HETCOLL_ALLGATHER) {
@@ -63,17 +63,16 @@ Loan<Scratch> place_vectors(Call &call)
     if (has_whole_vector(args)) {
         return {};
     }
-    if (call.uses_reserved) {
+    if (call.work.uses_reserved) {
         place_in_reserved(call);
         return {};
     }
     Status problem;
-    Loan<Scratch> scratch =
-        loan(call, call.comm.process().pool().borrow_scratch(call.device->device(), call.bytes),
-             problem);
+    Loan<Scratch> scratch = loan(
+        call, call.gpus.pool().borrow_scratch(call.work.device->device(), call.bytes), problem);
     if (scratch != nullptr) {
         buffers.out = scratch->data();
-        Result<PointerInfo> found = call.comm.process().pointers().find(buffers.out);
+        Result<PointerInfo> found = call.gpus.pointers().find(buffers.out);
         if (found.ok()) {
             buffers.recv = *found;
         } else {
@@ -132,7 +131,8 @@ void place_own_share(Call &call)
 // somewhere else. `scratch`: the call has no whole vector.
 void start_copy_out(Call &call, bool scratch)
 {
-    const MappedCall::Copy copy = call.mapped ? call.comm.mapped().copy_out() : MappedCall::Copy{};
+    const MappedCall::Copy copy =
+        call.mapped ? call.planner.mapped().copy_out() : MappedCall::Copy{};
     const Buffers &buffers = call.buffers;
     const void *const result = copy.from != nullptr ? copy.from : buffers.out;
     if (call.args->collective == HETCOLL_REDUCE_SCATTER) {
@@ -147,15 +147,14 @@ void start_copy_out(Call &call, bool scratch)
 
 Task<int> collective(Call &call)
 {
-    Communicator &comm = call.comm;
     look(call);
     co_await make_ready(call);
     const Loan<Scratch> scratch = place_vectors(call);
     place_own_share(call);
     co_await call.copied();
     for (;;) { // once more when the ranks have found their peers
-        const Choice choice = comm.chooser().choose_for_collective(call.bytes);
-        Published published(comm);
+        const Choice choice = call.planner.chooser().choose_for_collective(call.bytes);
+        Published published(call.planner);
         co_await publish(call, choice, published);
         const Flags all = co_await call.agree();
         call.report.record.memory |= all;
@@ -166,14 +165,14 @@ Task<int> collective(Call &call)
             co_return any(all, kDeviceMemory) ? HETCOLL_DECLINED_TO_STAGE : HETCOLL_DECLINED;
         }
         if (any(all, kNewDevice)) {
-            comm.find_peers_anew();
+            call.planner.find_peers_anew();
         }
-        if (!comm.peers().known()) {
+        if (!call.planner.peers().known()) {
             start_finding_peers(call);
             co_await until([&call] { return poll_peers(call); });
             continue;
         }
-        if (comm.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
+        if (call.planner.chooser().uses_mapping(choice) && !any(all, kNoMapping)) {
             Status problem = co_await map(call, choice);
             if (any(all, kNewBuffers)) {
                 co_await agree_on_mapping(call, problem, nullptr);
@@ -183,8 +182,10 @@ Task<int> collective(Call &call)
         bring_input(call);
         co_await call.copied();
         call.report.count(HETCOLL_CALLS_COLLECTIVE);
-        call.report.record.schedule = shape_name(
-            call.comm.schedules().of_collective(call.args->collective, call.args->root).key.shape);
+        call.report.record.schedule =
+            shape_name(call.planner.schedules()
+                           .of_collective(call.args->collective, call.args->root)
+                           .key.shape);
         co_await peers_stay(call);
         const Timed timed = start_run(call, choice, nullptr);
         co_await ran(call);
@@ -208,7 +209,7 @@ Task<int> copies(Call &call)
         co_return HETCOLL_DECLINED;
     }
     if (failed && !any(all, kCallsDiffer)) { // and has said why
-        call.comm.forget_peers();
+        call.planner.forget_peers();
         co_return HETCOLL_ERROR_DEVICE;
     }
     co_return call.fail_together(all);

@@ -25,7 +25,7 @@ struct Wanted {
 };
 void find_view(Call &call, const Wanted &wanted, std::shared_ptr<const HostView> &view, bool &due)
 {
-    CpuViews &views = call.comm.process().cpu_views();
+    CpuViews &views = call.gpus.cpu_views();
     const std::uintptr_t first = address(wanted.vector);
     if (!wanted.info.is_plain() ||
         (!wanted.is_there && !views.is_there(wanted.info.buffer_id, first))) {
@@ -43,14 +43,13 @@ void find_view(Call &call, const Wanted &wanted, std::shared_ptr<const HostView>
 void plan(Call &call)
 {
     CpuPath &cpu = call.cpu;
-    CpuViews &views = call.comm.process().cpu_views();
+    CpuViews &views = call.gpus.cpu_views();
     const Buffers &buffers = call.buffers;
     const CpuLimits most = views.largest_limits();
     const bool in_place = call.args->send == call.args->recv;
     // A pointer cache that is told of releases has not asked, nor has a persistent call that is
     // started again.
-    const bool has_asked =
-        !cpu.again && call.comm.process().pointers().mode() != PointerCacheMode::kHooked;
+    const bool has_asked = !cpu.again && call.gpus.pointers().mode() != PointerCacheMode::kHooked;
     if (on_device(buffers.recv) && call.bytes <= most.write_bytes) {
         find_view(call, {buffers.recv, call.args->recv, has_asked}, cpu.recv, cpu.recv_due);
         // A view that was made for a send buffer.
@@ -82,7 +81,7 @@ void note_path(Call &call) { call.report.record.by_cpu = !needs_bounce(call); }
 
 void drop(Call &call, std::shared_ptr<const HostView> &view)
 {
-    call.comm.process().cpu_views().drop(view);
+    call.gpus.cpu_views().drop(view);
     if (call.cpu.send == call.cpu.recv) {
         call.cpu.send.reset();
         call.cpu.recv.reset();
@@ -116,17 +115,17 @@ Pattern pattern_of(std::uint64_t seed) noexcept
 // By the GPU, and no error of the call if it fails.
 Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
 {
-    if (!call.device->start_copy(to, from, bytes).ok()) {
+    if (!call.work.device->start_copy(to, from, bytes).ok()) {
         co_return false;
     }
-    call.copying = true; // whoever ends the call now waits for it
+    call.work.copying = true; // whoever ends the call now waits for it
     bool copied = false;
     co_await until([&call, &copied] {
-        const Result<bool> done = call.device->copy_done();
+        const Result<bool> done = call.work.device->copy_done();
         copied = done.ok() && *done;
         return !done.ok() || *done;
     });
-    call.copying = false;
+    call.work.copying = false;
     co_return copied;
 }
 
@@ -135,7 +134,7 @@ Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
 Task<Trial> try_reading_and_writing(Call &call, const HostView &view)
 {
     void *const vector = call.args->recv;
-    std::byte *const trial = call.device->trial();
+    std::byte *const trial = call.work.device->trial();
     const std::size_t bytes = std::min(call.bytes, DeviceBounce::kTrialBytes);
     const Pattern by_gpu = pattern_of(address(vector)), by_cpu = pattern_of(~address(vector));
     Pattern seen{};
@@ -160,7 +159,7 @@ Task<Trial> try_reading_and_writing(Call &call, const HostView &view)
 // throughout.
 Task<Trial> try_reading(Call &call, const HostView &view)
 {
-    std::byte *const trial = call.device->trial();
+    std::byte *const trial = call.work.device->trial();
     const std::size_t bytes = std::min(call.bytes, DeviceBounce::kTrialBytes);
     Pattern seen{};
     const bool copied = co_await copy(call, trial, call.args->send, bytes);
@@ -176,7 +175,7 @@ Task<Trial> try_reading(Call &call, const HostView &view)
 
 bool may_use_cpu(const Call &call) noexcept
 {
-    return call.comm.process().cpu_views().is_on() && call.buffers.any_device() &&
+    return call.gpus.cpu_views().is_on() && call.buffers.any_device() &&
            call.args->collective == HETCOLL_ALLREDUCE && call.args->kind >= 0 &&
            !call.has_padding() && !call.is_queued() && !call.is_attached() &&
            !call.is_independent() && !call.closes_later && !call.buffers.two_contexts() &&
@@ -196,8 +195,7 @@ bool poll_cpu(Call &call)
         }
     }
     if (cpu.reads || (cpu.writes && !copies_input(call))) {
-        const Result<bool> done =
-            call.comm.process().cpu_views().work_is_done(call.buffers.device());
+        const Result<bool> done = call.gpus.cpu_views().work_is_done(call.buffers.device());
         if (done.ok() && !*done && ++cpu.polls < kMostPolls) {
             return false;
         }
@@ -247,8 +245,8 @@ bool write_by_cpu(Call &call, const std::byte *sum)
 
 Task<> make_views(Call &call)
 {
-    CpuViews &views = call.comm.process().cpu_views();
-    if (call.device == nullptr || !call.failure.ok()) {
+    CpuViews &views = call.gpus.cpu_views();
+    if (call.work.device == nullptr || !call.failure.ok()) {
         co_return;
     }
     const Buffers &buffers = call.buffers;

@@ -39,19 +39,19 @@ Conversion look_at_numbers(Call &call, const hetcoll_call &given)
     Communicator &comm = call.comm;
     const auto real = static_cast<ElementKind>(given.kind);
     Conversion numbers{.real = real,
-                       .how = fixed_point(real, comm.fixed_point_bits(), comm.p2p().size),
+                       .how = fixed_point(real, comm.agreed().fixed_point_bits(), comm.p2p().size),
                        .send = given.send,
                        .send_info = call.buffers.recv};
     if (given.send != given.recv) {
         find(call, given.send, numbers.send_info);
     }
     if (call.failure.ok() && on_device(numbers.send_info) &&
-        call.comm.process().settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT) {
-        call.note(call.comm.process().contexts().synchronize(numbers.send_info));
+        call.gpus.contexts().are_waited_for()) {
+        call.note(call.gpus.contexts().synchronize(numbers.send_info));
     }
-    if (call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) &&
-        call.device->enter().ok()) {
-        const Status loaded = call.device->device()->load_kernels();
+    if (call.failure.ok() && call.work.device != nullptr && on_device(call.buffers.recv) &&
+        call.work.device->enter().ok()) {
+        const Status loaded = call.work.device->device()->load_kernels();
         numbers.on_gpu = loaded.ok();
         if (!loaded.ok()) {
             log(call.report.log(), 1,
@@ -87,8 +87,8 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
     for (std::size_t at = 0; at < call.bytes; at += kPieceBytes) {
         const std::size_t bytes = std::min(call.bytes - at, kPieceBytes);
         std::byte *const buffer = static_cast<std::byte *>(call.args->recv) + at;
-        Status copied = call.comm.process().contexts().copy_blocking(piece.get(), buffer, bytes,
-                                                                     call.buffers.recv);
+        Status copied =
+            call.gpus.contexts().copy_blocking(piece.get(), buffer, bytes, call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }
@@ -98,8 +98,7 @@ Status convert_on_host(Call &call, const Conversion &numbers, Direction directio
                              numbers.how)) {
             call.flags |= kOutOfRange;
         }
-        copied = call.comm.process().contexts().copy_blocking(buffer, piece.get(), bytes,
-                                                              call.buffers.recv);
+        copied = call.gpus.contexts().copy_blocking(buffer, piece.get(), bytes, call.buffers.recv);
         if (!copied.ok()) {
             return copied;
         }
@@ -114,9 +113,9 @@ void start_to_fixed(Call &call, const Conversion &numbers, const void *from)
     }
     const hetcoll_call &args = *call.args;
     if (numbers.on_gpu) {
-        Status started =
-            call.device->start_to_fixed(numbers.real, args.recv, from, args.count, numbers.how);
-        call.kernel_runs = started.ok();
+        Status started = call.work.device->start_to_fixed(numbers.real, args.recv, from, args.count,
+                                                          numbers.how);
+        call.work.kernel_runs = started.ok();
         call.note(std::move(started));
     } else if (on_device(call.buffers.recv)) {
         call.note(convert_on_host(call, numbers, Direction::kToFixed));
@@ -135,8 +134,8 @@ void start_from_fixed(Call &call, const Conversion &numbers)
         from_fixed(numbers.real, args.recv, args.recv, args.count, numbers.how);
     } else if (numbers.on_gpu) {
         Status started =
-            call.device->start_from_fixed(numbers.real, args.recv, args.count, numbers.how);
-        call.kernel_runs = started.ok();
+            call.work.device->start_from_fixed(numbers.real, args.recv, args.count, numbers.how);
+        call.work.kernel_runs = started.ok();
         call.note(std::move(started));
     } else {
         call.note(convert_on_host(call, numbers, Direction::kFromFixed));
@@ -153,7 +152,7 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
             "number or beyond +-%g, the largest that %d rank%s can add with "
             "coll_hetcoll_fixed_point %d: scale the values down, or set fewer bits",
             call.mpi_name(), how.limit / how.scale, p2p.size, p2p.size == 1 ? "" : "s",
-            call.comm.fixed_point_bits());
+            call.comm.agreed().fixed_point_bits());
     }
     if (any(call.flags, kOutOfRange)) {
         log(call.report.log(), 1, "hetcoll: rank %d of the communicator has such an element",
@@ -184,7 +183,7 @@ Task<int> fixed_point(Call &call, const hetcoll_call &given)
     }
     start_to_fixed(call, numbers, foreign ? integers.recv : numbers.send);
     co_await call.kernel_done();
-    if (numbers.on_gpu && call.failure.ok() && call.device->out_of_range()) {
+    if (numbers.on_gpu && call.failure.ok() && call.work.device->out_of_range()) {
         call.flags |= kOutOfRange;
     }
 

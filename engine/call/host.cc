@@ -16,8 +16,8 @@ void put_in(Call &call, std::byte *mine)
         std::memset(mine, 0, call.bytes);
         return;
     }
-    if (call.device != nullptr && call.device->enter().ok()) {
-        call.comm.pin_page(*call.device->device());
+    if (call.work.device != nullptr && call.work.device->enter().ok()) {
+        call.comm.page_pins().pin(*call.work.device->device());
     }
     const void *const from = buffers.input_copied ? call.args->recv : call.args->send;
     if (on_device(buffers.input_copied ? buffers.recv : buffers.send)) {
@@ -54,15 +54,15 @@ Task<int> host(Call &call)
     if (!user_op) {
         call.report.serve(HETCOLL_CALLS_HOST);
     }
-    std::byte *const mine = Meeting::payload(call.comm.group(), call.bytes,
-                                             call.device != nullptr ? call.device->staging()
-                                                                    : call.comm.messages().mine);
+    std::byte *const mine = Meeting::payload(
+        call.comm.group(), call.bytes,
+        call.work.device != nullptr ? call.work.device->staging() : call.comm.messages().mine);
     if (!read_by_cpu(call, mine)) {
         co_await until([&call] { return !needs_bounce(call) || try_borrow_bounce(call); });
         put_in(call, mine);
     }
     if (any(call.flags, kDeviceMemory)) {
-        call.look_for_freed(call.copying);
+        call.look_for_freed(call.work.copying);
     }
     co_await call.copied();
     start_sum(call, mine);
@@ -82,7 +82,7 @@ Task<int> host(Call &call)
         call.report.serve(HETCOLL_CALLS_HOST);
     }
     if (!any(all, kHostMemory | kMustStage)) {
-        call.comm.note_small_device_call();
+        call.planner.note_small_device_call();
     }
     if (call.cpu.send_due || call.cpu.recv_due) {
         co_await make_views(call);

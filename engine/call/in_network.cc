@@ -30,19 +30,19 @@ struct Kept {
 void lose_aggregator(Call &call, Piece &piece)
 {
     piece.lost = true;
-    call.comm.aggregation().disconnect();
+    call.planner.aggregation().disconnect();
 }
 
 // Aggregators take host memory only.
 void leave_direct_bounce(Call &call, Piece &piece)
 {
-    if (call.host != nullptr || !call.device->direct()) {
+    if (call.work.host != nullptr || !call.work.device->direct()) {
         return;
     }
-    auto bounce = call.comm.process().pool().borrow_device(call.buffers.recv, Sends::kBounced);
+    auto bounce = call.gpus.pool().borrow_device(call.buffers.recv, Sends::kBounced);
     if (bounce.ok()) {
-        call.comm.process().pool().give_back(std::move(call.device));
-        call.device = std::move(*bounce);
+        call.gpus.pool().give_back(std::move(call.work.device));
+        call.work.device = std::move(*bounce);
         call.classified.reset();
     } else {
         lose_aggregator(call, piece);
@@ -80,7 +80,7 @@ Vectors vectors_from(const Call &call, const Piece &piece, std::size_t count) no
 void next_piece(const Call &call, Piece &piece)
 {
     const std::size_t most = std::max<std::size_t>(
-        call.comm.aggregation().piece_bytes() / element_bytes(call.kind()), 1);
+        call.planner.aggregation().piece_bytes() / element_bytes(call.kind()), 1);
     piece.first += piece.count;
     piece.count = std::min(call.args->count - piece.first, most);
     piece.kept = nullptr;
@@ -93,13 +93,13 @@ void keep_input(Call &call, Piece &piece, Kept &kept)
         return;
     }
     const std::size_t bytes = bytes_of(call, piece);
-    const bool device = call.host == nullptr;
+    const bool device = call.work.host == nullptr;
     Status why;
-    if (device && kept.device == nullptr && call.device->enter().ok()) {
-        kept.device = loan(
-            call, call.comm.process().pool().borrow_scratch(call.device->device(), bytes), why);
+    if (device && kept.device == nullptr && call.work.device->enter().ok()) {
+        kept.device =
+            loan(call, call.gpus.pool().borrow_scratch(call.work.device->device(), bytes), why);
     } else if (!device && kept.host == nullptr) {
-        kept.host = loan(call, call.comm.process().pool().borrow_staging(nullptr, bytes), why);
+        kept.host = loan(call, call.gpus.pool().borrow_staging(nullptr, bytes), why);
     }
     if (device && kept.device != nullptr) {
         piece.kept = kept.device->data();
@@ -112,30 +112,29 @@ void keep_input(Call &call, Piece &piece, Kept &kept)
 
 void start_piece(Call &call, const Choice &choice, const Piece &piece)
 {
-    Communicator &comm = call.comm;
-    Aggregation &network = comm.aggregation();
+    Aggregation &network = call.planner.aggregation();
     const std::size_t element = element_bytes(call.kind());
     const std::size_t message =
         std::min(choice.chunk_bytes, network.message_bytes()) / element * element;
     const auto slices = static_cast<std::size_t>(network.slices());
     const int messages = message_count((piece.count + slices - 1) / slices * element, message);
     const hetcoll_p2p &table = network.begin(call.op(), call.kind(), piece.count, messages);
-    call.executor_runs = true;
-    comm.executor().start(comm.schedules().in_network(messages), table, call.args->tag,
-                          call.bounce(), vectors_from(call, piece, piece.count), message,
-                          !call.failure.ok());
+    call.work.executor_runs = true;
+    call.planner.executor().start(
+        call.planner.schedules().in_network(messages), table, call.args->tag, call.work.bounce(),
+        vectors_from(call, piece, piece.count), message, !call.failure.ok());
 }
 
 bool piece_is_done(Call &call)
 {
-    Aggregation &network = call.comm.aggregation();
+    Aggregation &network = call.planner.aggregation();
     network.progress(); // the executor's messages learn of a failure
-    switch (call.comm.executor().step()) {
+    switch (call.planner.executor().step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: // among the ranks
         network.disconnect();
-        lose(std::move(call.host));
-        call.lose_network(call.comm.executor().code());
+        lose(std::move(call.work.host));
+        call.lose_network(call.planner.executor().code());
         return false;
     case Progress::kDone: return true;
     }
@@ -144,13 +143,13 @@ bool piece_is_done(Call &call)
 
 void note_piece(Call &call, Piece &piece)
 {
-    call.executor_runs = false;
-    if (call.comm.aggregation().is_lost()) {
+    call.work.executor_runs = false;
+    if (call.planner.aggregation().is_lost()) {
         lose_aggregator(call, piece);
     }
-    call.report.count(HETCOLL_BYTES_BOUNCE, call.comm.executor().bytes_sent());
+    call.report.count(HETCOLL_BYTES_BOUNCE, call.planner.executor().bytes_sent());
     call.report.record.bounced = true;
-    call.note(call.comm.executor().take_failure());
+    call.note(call.planner.executor().take_failure());
 }
 
 bool input_is_gone(const Call &call, const Piece &piece) noexcept
@@ -182,7 +181,7 @@ void abandon_aggregators(Call &call)
 {
     std::uint64_t first = 0;
     call.meeting.sum(std::span(&first, 1));
-    call.comm.aggregation().abandon(static_cast<int>(first));
+    call.planner.aggregation().abandon(static_cast<int>(first));
 }
 
 void start_bringing_back(Call &call, const Piece &piece)
@@ -191,7 +190,7 @@ void start_bringing_back(Call &call, const Piece &piece)
     if (piece.kept == nullptr) {
         return;
     }
-    if (call.host == nullptr) {
+    if (call.work.host == nullptr) {
         call.start_copy(result_of(call, piece), piece.kept, bytes, call.buffers.recv);
     } else {
         std::memcpy(result_of(call, piece), piece.kept, bytes);
@@ -201,39 +200,39 @@ void start_bringing_back(Call &call, const Piece &piece)
 // By messages among the ranks, whose memory need not be mapped for that.
 void start_rest(Call &call, const Piece &piece)
 {
-    Communicator &comm = call.comm;
     const Choice choice = message_choice(call);
     call.report.serve(choice.algorithm);
     call.report.record.chunk_bytes = choice.chunk_bytes;
-    call.executor_runs = true;
-    comm.executor().start(comm.schedules().of(choice, call.bytes).schedule, comm.p2p(),
-                          call.args->tag, call.bounce(),
-                          vectors_from(call, piece, call.args->count - piece.first),
-                          choice.chunk_bytes, !call.failure.ok());
+    call.work.executor_runs = true;
+    call.planner.executor().start(call.planner.schedules().of(choice, call.bytes).schedule,
+                                  call.comm.p2p(), call.args->tag, call.work.bounce(),
+                                  vectors_from(call, piece, call.args->count - piece.first),
+                                  choice.chunk_bytes, !call.failure.ok());
 }
 
 } // namespace
 
 bool should_join(const Call &call)
 {
-    return call.comm.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
-           call.args->user_op == 0 && !call.in_order && call.bytes > call.comm.small_limit();
+    return call.planner.aggregation().is_untried() && call.args->kind >= 0 && !call.is_attached() &&
+           call.args->user_op == 0 && !call.in_order &&
+           call.bytes > call.comm.agreed().small_limit();
 }
 
-bool joins(const Call &call) noexcept { return call.comm.aggregation().joins(); }
+bool joins(const Call &call) noexcept { return call.planner.aggregation().joins(); }
 
 namespace {
 
 bool poll_join(Call &call)
 {
-    Aggregation &aggregators = call.comm.aggregation();
+    Aggregation &aggregators = call.planner.aggregation();
     switch (aggregators.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.lose_network(aggregators.code()); return false;
     case Progress::kDone: break;
     }
     if (any(aggregators.heard(), kCallsDiffer)) {
-        call.ended = call.comm.fail_differing(aggregators.meeting());
+        call.ended = call.comm.same_calls().fail_differing(aggregators.meeting());
         return false;
     }
     return true;
@@ -243,7 +242,7 @@ bool poll_join(Call &call)
 
 Polled join(Call &call)
 {
-    call.comm.aggregation().start(call.comm.messages(), call.args->tag);
+    call.planner.aggregation().start(call.comm.messages(), call.args->tag);
     return {poll_join, call};
 }
 

@@ -8,7 +8,7 @@ namespace hetcoll {
 LateRanks::LateRanks(Call &call, const Choice &choice, const Published &published) noexcept
     : call_(call), choice_(choice), arrived_ns_(arrivals_of(call) != nullptr ? now_ns() : 0),
       allowed_(published.announced && begins_early(call, choice) && call.failure.ok() &&
-               !call.buffers.input_copied && call.comm.mapped().keeps_input())
+               !call.buffers.input_copied && call.planner.mapped().keeps_input())
 {
 }
 
@@ -38,7 +38,7 @@ bool LateRanks::step_meeting()
         return false;
     }
     if (begun_) {
-        static_cast<void>(call_.comm.executor().step());
+        static_cast<void>(call_.planner.executor().step());
     } else if (allowed_) {
         const auto said =
             call_.meeting.flags_without(call_.comm.group().local_number(choice_.late));
@@ -52,30 +52,32 @@ bool LateRanks::step_meeting()
 
 void LateRanks::begin()
 {
-    Communicator &comm = call_.comm;
     const BuiltSchedule &built = schedule_of(call_, choice_);
-    Result<bool> mapped = call_.device->enter().ok()
-                              ? comm.mapped().map(choice_.algorithm, &built.schedule, choice_.late)
+    Membership &membership = call_.comm.membership();
+    MappedCall &mapped_call = call_.planner.mapped();
+    Executor &executor = call_.planner.executor();
+    Result<bool> mapped = call_.work.device->enter().ok()
+                              ? mapped_call.map(choice_.algorithm, &built.schedule, choice_.late)
                               : Result<bool>(false);
     if (!mapped.ok() || !*mapped || built.local_steps.empty()) {
         return; // the agreement is waited for, as always
     }
-    if (!comm.membership().may_touch_peers()) {
-        comm.membership().touches_no_peers();
+    if (!membership.may_touch_peers()) {
+        membership.touches_no_peers();
         return;
     }
     const Vectors vectors{
-        .send = comm.mapped().input(),
-        .recv = comm.mapped().output(),
+        .send = mapped_call.input(),
+        .recv = mapped_call.output(),
         .count = call_.args->count,
         .op = call_.op(),
         .kind = call_.kind(),
         .user = {},
     };
-    comm.executor().start(built.schedule, comm.p2p(), call_.args->tag, *call_.device, vectors,
-                          choice_.chunk_bytes, false, comm.mapped().peers(built.local_steps));
-    comm.executor().hold_all_but(kEarlyChannels);
-    begun_ = call_.executor_runs = true;
+    executor.start(built.schedule, call_.comm.p2p(), call_.args->tag, *call_.work.device, vectors,
+                   choice_.chunk_bytes, false, mapped_call.peers(built.local_steps));
+    executor.hold_all_but(kEarlyChannels);
+    begun_ = call_.work.executor_runs = true;
     call_.report.count(HETCOLL_CALLS_EARLY);
 }
 
@@ -84,25 +86,25 @@ bool LateRanks::stop(Flags all) noexcept
     if (!begun_ || !any(all, ~(kDeviceMemory | kNewBuffers | kMemoryFreed))) {
         return false;
     }
-    call_.comm.executor().stop();
+    call_.planner.executor().stop();
     return true;
 }
 
 bool LateRanks::stopped()
 {
-    if (call_.comm.executor().step() == Progress::kPending) {
+    if (call_.planner.executor().step() == Progress::kPending) {
         return false;
     }
-    begun_ = call_.executor_runs = false;
+    begun_ = call_.work.executor_runs = false;
     call_.comm.membership().touches_no_peers();
-    call_.note(call_.comm.executor().take_failure());
+    call_.note(call_.planner.executor().take_failure());
     return true;
 }
 
 bool LateRanks::go_on() noexcept
 {
     if (begun_) {
-        call_.comm.executor().open_all(!call_.failure.ok());
+        call_.planner.executor().open_all(!call_.failure.ok());
     }
     return begun_;
 }

@@ -23,7 +23,7 @@ template <class Memory>
         why = borrowed.take_status();
         return {};
     }
-    return Loan<Memory>(borrowed->release(), GiveBack{&call.comm.process().pool()});
+    return Loan<Memory>(borrowed->release(), GiveBack{&call.gpus.pool()});
 }
 
 } // namespace hetcoll

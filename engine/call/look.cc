@@ -39,19 +39,18 @@ std::size_t vector_bytes(const hetcoll_call &args) noexcept
 
 void wait_for_contexts(Call &call)
 {
-    if (call.comm.process().settings().pre_sync != HETCOLL_PRE_SYNC_CONTEXT ||
-        !call.buffers.any_device() || call.is_queued()) {
+    if (!call.gpus.contexts().are_waited_for() || !call.buffers.any_device() || call.is_queued()) {
         return;
     }
-    call.note(call.comm.process().contexts().synchronize(call.buffers.device()));
+    call.note(call.gpus.contexts().synchronize(call.buffers.device()));
     if (call.buffers.two_contexts()) {
-        call.note(call.comm.process().contexts().synchronize(call.buffers.send));
+        call.note(call.gpus.contexts().synchronize(call.buffers.send));
     }
 }
 
 void find(Call &call, const void *first, PointerInfo &info)
 {
-    PointerCache &pointers = call.comm.process().pointers();
+    PointerCache &pointers = call.gpus.pointers();
     Result<PointerInfo> found = pointers.find(first);
     if (!found.ok()) {
         found = pointers.find(first); // once more: all depends on it
@@ -70,7 +69,7 @@ void must_stage(Call &call, const Status &problem)
     const bool for_ever = problem.code() == Errc::kUnsupported;
     const Notice notice = for_ever ? Notice::kWithoutKernels : Notice::kStaged;
     const int first_level = for_ever ? 0 : 1;
-    log(call.report.log(), call.comm.process().notices().first_time(notice) ? first_level : 2,
+    log(call.report.log(), call.report.first_time(notice) ? first_level : 2,
         "hetcoll: a rank cannot use its GPU%s, so calls above the small limit are staged, which is "
         "slower: %s",
         for_ever ? "" : " now", problem.message().c_str());
@@ -85,7 +84,7 @@ void look_at_buffers(Call &call)
     }
     const hetcoll_call &args = *call.args;
     const Buffers &buffers = call.buffers;
-    call.in_order = call.comm.chooser().keeps_order(args);
+    call.in_order = call.planner.chooser().keeps_order(args);
     call.bytes = vector_bytes(args);
     if (!find_buffers(call)) {
         call.flags = kFailed;

@@ -48,7 +48,7 @@ void Operation::begin()
     }
     call_.comm.begin_call(given_, mpi_name());
     call_.report.begin(given_);
-    call_.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
+    call_.work.prepared = gate_ != nullptr ? gate_->prepared() : nullptr;
     if (!has_frames) {
         start_refusal();
         return;
@@ -100,7 +100,7 @@ bool Operation::step()
             refuse(code);
             return leave();
         }
-        if (call_.comm.has_missed(given_)) {
+        if (call_.comm.same_calls().has_missed(given_)) {
             call_.report.begin(given_);
             finish(HETCOLL_ERROR_COLLECTIVE);
             return true;
@@ -109,8 +109,8 @@ bool Operation::step()
             return false;
         }
     }
-    if (call_.executor != nullptr) {
-        call_.executor->progress();
+    if (call_.work.executor != nullptr) {
+        call_.work.executor->progress();
     }
     try {
         if (run()) {
@@ -129,10 +129,10 @@ bool Operation::step()
         return leave();
     }
     if (call_.mapped) {
-        call_.comm.mapped().serve();
+        call_.planner.mapped().serve();
     }
     look_at_wait();
-    call_.leave_context();
+    call_.work.leave_context();
     return false;
 }
 
@@ -157,11 +157,11 @@ void Operation::start_leaving(int code) noexcept
         "has revoked it",
         mpi_name(), where, names ? algorithm_of(call_.report.record) : "",
         call_.comm.p2p().comm_id);
-    if (call_.executor_runs) {
-        call_.comm.executor().abandon();
+    if (call_.work.executor_runs) {
+        call_.planner.executor().abandon();
     }
-    if (call_.prepared != nullptr) {
-        call_.prepared->skip();
+    if (call_.work.prepared != nullptr) {
+        call_.work.prepared->skip();
     }
 }
 
@@ -173,28 +173,29 @@ bool Operation::leave()
         finish(leaves_);
         return true;
     }
-    const bool runs = call_.executor_runs && call_.comm.executor().step() == Progress::kPending;
+    const bool runs =
+        call_.work.executor_runs && call_.planner.executor().step() == Progress::kPending;
     const bool copies = !call_.poll_copy(), reduces = !call_.poll_kernel();
-    if (runs || copies || reduces || !call_.comm.step_leave()) {
-        call_.leave_context();
+    if (runs || copies || reduces || !call_.comm.departure().step()) {
+        call_.work.leave_context();
         return false;
     }
     call_.comm.membership().break_off(leaves_);
     finish(leaves_);
-    call_.comm.close_dead();
+    call_.comm.departure().close_dead();
     return true;
 }
 
 std::uint64_t Operation::moves() const noexcept
 {
-    return call_.frames.waits() + (call_.executor_runs ? call_.comm.executor().moves() : 0);
+    return call_.frames.waits() + (call_.work.executor_runs ? call_.planner.executor().moves() : 0);
 }
 
 void Operation::fail_without_memory() noexcept
 {
     log(call_.report.log(), 0, "hetcoll: %s failed: out of host memory", mpi_name());
-    lose(std::move(call_.host));
-    while (call_.prepared != nullptr && !call_.poll_kernel()) { // it waits for no other rank
+    lose(std::move(call_.work.host));
+    while (call_.work.prepared != nullptr && !call_.poll_kernel()) { // it waits for no other rank
     }
     call_.lose_network(HETCOLL_ERROR_NO_MEMORY);
     finish(HETCOLL_ERROR_NO_MEMORY);
@@ -205,7 +206,7 @@ void Operation::drop_protocol() noexcept
     protocol_ = {}; // with all that it has borrowed
     refusal_.reset();
     call_.frames.use({});
-    call_.frame_memory.reset();
+    call_.work.frame_memory.reset();
 }
 
 void Operation::finish(int result) noexcept
@@ -217,7 +218,7 @@ void Operation::finish(int result) noexcept
     call_.args = &given_;
     result_ = result;
     call_.report.end(result, call_.flags);
-    call_.leave_context();
+    call_.work.leave_context();
     call_.give_back(result_);
     call_.comm.freed().close();
 }

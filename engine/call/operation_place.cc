@@ -14,12 +14,12 @@ const char *Operation::place() const noexcept
         return "in the communicator's first call";
     }
     if (has_begun) {
-        return call_.executor_runs || call_.kernel_runs ? "in " : "in a meeting of ";
+        return call_.work.executor_runs || call_.work.kernel_runs ? "in " : "in a meeting of ";
     }
     if (joins(call_)) {
         return "while the ranks join their aggregators";
     }
-    if (comm.peers().searches()) {
+    if (call_.planner.peers().searches()) {
         return "while the ranks find out who reaches whose memory";
     }
     return call_.mapped ? "while the ranks map each other's memory"
@@ -37,12 +37,12 @@ void Operation::say_why_it_waits()
 {
     Communicator &comm = call_.comm;
     Watch &watch = comm.watch();
-    if (call_.kernel_runs) {
+    if (call_.work.kernel_runs) {
         watch.say_own_gpu("a kernel");
-    } else if (call_.copying) {
+    } else if (call_.work.copying) {
         watch.say_own_gpu("a copy, or the program's work before it");
-    } else if (call_.executor_runs) {
-        watch.say_schedule(comm.executor());
+    } else if (call_.work.executor_runs) {
+        watch.say_schedule(call_.planner.executor());
     } else if (!comm.is_ready() && comm.p2p().size > 1) {
         watch.say_first_call();
     } else {

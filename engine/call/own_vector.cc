@@ -20,14 +20,13 @@ OwnVector place(Call &call)
 {
     OwnVector vector;
     Status problem;
-    if (call.uses_reserved) {
+    if (call.work.uses_reserved) {
         const Scratch &reserved = *call.comm.reserved().scratch;
         problem = fits_attached(call.bytes, reserved);
         vector.data = problem.ok() ? reserved.data() : nullptr;
     } else {
-        vector.borrowed =
-            loan(call, call.comm.process().pool().borrow_scratch(call.device->device(), call.bytes),
-                 problem);
+        vector.borrowed = loan(
+            call, call.gpus.pool().borrow_scratch(call.work.device->device(), call.bytes), problem);
         vector.data = vector.borrowed != nullptr ? vector.borrowed->data() : nullptr;
     }
     if (problem.ok()) {
@@ -46,7 +45,7 @@ OwnVector place(Call &call)
 bool needs_own_vector(Call &call)
 {
     return call.has_padding() && on_device(call.buffers.recv) && call.comm.p2p().size > 1 &&
-           call.device != nullptr && !any(call.flags, kFailed | kMustStage) &&
+           call.work.device != nullptr && !any(call.flags, kFailed | kMustStage) &&
            !is_surely_small(call);
 }
 

@@ -26,7 +26,7 @@ std::size_t class_of(std::size_t bytes) noexcept
 bool can_prepare(const Communicator &comm, const hetcoll_call &call) noexcept
 {
     return call.collective == HETCOLL_ALLREDUCE && call.kind >= 0 && call.user_op == 0 &&
-           call.count > 0 && !comm.uses_fixed_point(call);
+           call.count > 0 && !comm.agreed().uses_fixed_point(call);
 }
 
 } // namespace
@@ -37,7 +37,7 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
 {
     device_ = device;
     most_bytes_ = most_bytes;
-    auto pinned = device->make_pinned(kWordsBytes + comm_.small_limit());
+    auto pinned = device->make_pinned(kWordsBytes + comm_.agreed().small_limit());
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -79,8 +79,7 @@ Status PreparedStream::find_how_to_wait()
     if (by_driver.ok()) {
         return {};
     }
-    log(comm_.process().log(), 1,
-        "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
+    log(comm_.log(), 1, "hetcoll: streams wait by a kernel, which keeps a place on the GPU: %s",
         by_driver.message().c_str());
     waits_by_ = Device::WaitsBy::kKernel;
     return try_to(waits_by_);
@@ -108,10 +107,10 @@ Result<bool> PreparedStream::is_at(const std::uint32_t &word, std::uint32_t numb
 // Memory for the vectors of calls, which peers may map.
 Status PreparedStream::share(Call &call)
 {
-    if (Status entered = call.device->enter(); !entered.ok()) {
+    if (Status entered = call.work.device->enter(); !entered.ok()) {
         return entered;
     }
-    auto scratch = call.comm.process().pool().borrow_scratch(device_, most_bytes_);
+    auto scratch = call.gpus.pool().borrow_scratch(device_, most_bytes_);
     if (!scratch.ok()) {
         return scratch.take_status();
     }
@@ -122,7 +121,7 @@ Status PreparedStream::share(Call &call)
     buffers.bytes = most_bytes_;
     buffers.stands_in = scratch_.get();
     // Read and written by peers, as the kernel does that needs most.
-    auto planned = mapped_.plan(kNeedsMostMapping, buffers, *call.device);
+    auto planned = mapped_.plan(kNeedsMostMapping, buffers, *call.work.device);
     if (planned.ok()) {
         static_cast<void>(mapped_.publish()); // all map it, new or not
     }
@@ -131,7 +130,7 @@ Status PreparedStream::share(Call &call)
 
 bool PreparedStream::poll_map(Call &call, Status &problem)
 {
-    if (!call.device->enter().ok()) {
+    if (!call.work.device->enter().ok()) {
         problem = error(Errc::kDriver, "the context of a stream is gone");
         return true;
     }
@@ -186,7 +185,7 @@ bool PreparedStream::learn_kernels()
     for (std::size_t i = 0; i <= class_of(most_bytes_); ++i) {
         const std::size_t bytes = std::max(std::size_t{1} << i, sizeof(float));
         call.count = bytes / sizeof(float);
-        kernels_[i] = comm_.chooser().choose_kernel(call, bytes);
+        kernels_[i] = chooser_.choose_kernel(call, bytes);
         any = any || kernels_[i].has_value();
     }
     return any;
@@ -196,7 +195,7 @@ void PreparedStream::give_up_kernels() noexcept
 {
     kernels_.fill(std::nullopt);
     mapped_.release();
-    comm_.process().pool().give_back(std::move(scratch_));
+    comm_.gpus().pool().give_back(std::move(scratch_));
 }
 
 PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexcept
@@ -205,9 +204,8 @@ PreparedStream::Plan PreparedStream::plan(const hetcoll_call &call) const noexce
     if (!can_prepare(comm_, call) || bytes > most_bytes_) {
         return {};
     }
-    const Chooser &chooser = comm_.chooser();
-    const bool may_meet = !chooser.keeps_order(call) || chooser.meets_in_order();
-    if (bytes <= comm_.small_limit() && may_meet && !chooser.forces_small_kernel()) {
+    const bool may_meet = !chooser_.keeps_order(call) || chooser_.meets_in_order();
+    if (bytes <= comm_.agreed().small_limit() && may_meet && !chooser_.forces_small_kernel()) {
         return {Shape::kMeeting, kOnHost};
     }
     const std::optional<Algorithm> kernel = kernels_[class_of(bytes)];
@@ -234,8 +232,8 @@ void PreparedCall::begin(PreparedStream &stream, const hetcoll_call &call) noexc
 // Whether it is memory of the stream's context; false: host memory.
 Result<bool> PreparedCall::is_device_memory(const void *buffer) const
 {
-    Process &process = stream_->comm_.process();
-    auto info = process.pointers().find(buffer);
+    Gpus &gpus = stream_->comm_.gpus();
+    auto info = gpus.pointers().find(buffer);
     if (!info.ok()) {
         return info.take_status();
     }
@@ -245,7 +243,7 @@ Result<bool> PreparedCall::is_device_memory(const void *buffer) const
     const Device &own = *stream_->device_;
     bool there = info->context == own.context();
     if (info->context == nullptr) { // of a pool or virtual memory: the primary one's
-        const auto device = process.contexts().device_of(*info);
+        const auto device = gpus.contexts().device_of(*info);
         there = device.ok() && device->get() == &own;
     }
     return there ? Result<bool>(true)
@@ -294,7 +292,7 @@ void PreparedCall::give_kernel(const hetcoll_call &call) noexcept
 Status PreparedCall::start_kernel(const hetcoll_call &call)
 {
     const auto kind = static_cast<ElementKind>(call.kind);
-    const ReduceOp op = stream_->comm_.op_of(call);
+    const ReduceOp op = stream_->comm_.agreed().op_of(call);
     const MappedCall::KernelWork work =
         stream_->mapped_.kernel_work(plan_.algorithm, op, kind, call.count);
     if (work.count == 0) {
@@ -324,7 +322,7 @@ void PreparedCall::look(Call &call) const
         call.flags |= kHostMemory; // of one buffer is enough: the others' kernels are skipped
         return;
     }
-    call.in_order = call.comm.chooser().keeps_order(*call.args);
+    call.in_order = call.planner.chooser().keeps_order(*call.args);
     call.bytes = bytes_;
     call.buffers.in = call.buffers.out = vector_;
     if (plan_.shape == Shape::kKernel) {
@@ -354,7 +352,7 @@ Result<bool> PreparedCall::kernel_done()
 
 Task<int> prepared(Call &call)
 {
-    auto &work = static_cast<PreparedCall &>(*call.prepared); // there is no other
+    auto &work = static_cast<PreparedCall &>(*call.work.prepared); // there is no other
     work.look(call);
     if (work.shape() == Shape::kMeeting) {
         co_return co_await host(call);
@@ -366,14 +364,14 @@ Task<int> prepared(Call &call)
     }
     if (any(all, kHostMemory)) {
         work.skip();
-        call.prepared = nullptr; // from here a call as any
+        call.work.prepared = nullptr; // from here a call as any
         co_return co_await allreduce(call);
     }
     call.report.serve(work.algorithm());
     call.mapped = true;
     co_await peers_stay(call);
     work.go();
-    call.kernel_runs = true;
+    call.work.kernel_runs = true;
     co_await call.kernel_done();
     call.comm.membership().touches_no_peers();
     call.report.record.mapped = call.failure.ok();

@@ -54,7 +54,8 @@ public:
     };
 
     PreparedStream(Communicator &comm, CUstream stream)
-        : comm_(comm), stream_(stream), mapped_(comm.process(), comm.group(), comm.peers())
+        : comm_(comm), chooser_(comm.planner().chooser()), stream_(stream),
+          mapped_(comm.process(), comm.group(), comm.planner().peers())
     {
     }
     ~PreparedStream();
@@ -101,6 +102,7 @@ private:
     void give_up_kernels() noexcept;
 
     Communicator &comm_;
+    Chooser &chooser_;
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it
     StreamHandle own_;               // which is asked whether the context works

@@ -7,9 +7,9 @@ namespace {
 // A small call in the order of the ranks takes kernels too.
 void prepare_ordered(Call &call)
 {
-    Status loaded = call.device->enter();
+    Status loaded = call.work.device->enter();
     if (loaded.ok()) {
-        loaded = call.device->device()->prepare(call.op(), call.kind());
+        loaded = call.work.device->device()->prepare(call.op(), call.kind());
     }
     if (!loaded.ok()) {
         must_stage(call, loaded);
@@ -18,31 +18,32 @@ void prepare_ordered(Call &call)
 
 bool can_publish(Call &call)
 {
-    const bool mapped =
-        !call.uses_reserved || reserved_is_mapped(call) || call.args->queued == HETCOLL_ATTACHES;
-    return call.failure.ok() && call.device != nullptr && on_device(call.buffers.recv) && mapped &&
-           !any(call.flags, kMustStage) && call.device->enter().ok() && is_known_device(call);
+    const bool mapped = !call.work.uses_reserved || reserved_is_mapped(call) ||
+                        call.args->queued == HETCOLL_ATTACHES;
+    return call.failure.ok() && call.work.device != nullptr && on_device(call.buffers.recv) &&
+           mapped && !any(call.flags, kMustStage) && call.work.device->enter().ok() &&
+           is_known_device(call);
 }
 
 // Which memory stands for the vectors, and what has to be copied to it.
 Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
 {
-    Status ready = call.device->device()->prepare(call.op(), call.kind());
+    Status ready = call.work.device->device()->prepare(call.op(), call.kind());
     if (!ready.ok()) {
         return ready;
     }
     const Buffers &buffers = call.buffers;
-    return call.comm.mapped().plan(choice.algorithm,
-                                   {.send = buffers.in,
-                                    .recv = buffers.out,
-                                    .send_info = buffers.send,
-                                    .recv_info = buffers.recv,
-                                    .foreign = buffers.is_foreign(),
-                                    .bytes = call.bytes,
-                                    .keep_input = LateRanks::begins_early(call, choice),
-                                    .late = choice.late,
-                                    .stands_in = reserved_memory(call)},
-                                   *call.device);
+    return call.planner.mapped().plan(choice.algorithm,
+                                      {.send = buffers.in,
+                                       .recv = buffers.out,
+                                       .send_info = buffers.send,
+                                       .recv_info = buffers.recv,
+                                       .foreign = buffers.is_foreign(),
+                                       .bytes = call.bytes,
+                                       .keep_input = LateRanks::begins_early(call, choice),
+                                       .late = choice.late,
+                                       .stands_in = reserved_memory(call)},
+                                      *call.work.device);
 }
 
 void start_copy(Call &call, const MappedCall::Copy &copy)
@@ -53,8 +54,8 @@ void start_copy(Call &call, const MappedCall::Copy &copy)
         return;
     }
     // Peers are not ordered after the application's work, so it must be done before they are told.
-    Result<bool> done = call.device->start_marker();
-    call.copying = done.ok() && !*done;
+    Result<bool> done = call.work.device->start_marker();
+    call.work.copying = done.ok() && !*done;
     call.note(done.take_status());
 }
 
@@ -62,7 +63,7 @@ void start_publishing(Call &call, const Choice &choice, Published &published)
 {
     call.flags &= ~(kNoMapping | kNeverMap | kNewDevice | kNewBuffers);
     tell_new_device(call);
-    if (has(choice.algorithm, Trait::kInChain) && call.device != nullptr &&
+    if (has(choice.algorithm, Trait::kInChain) && call.work.device != nullptr &&
         !any(call.flags, kMustStage)) {
         prepare_ordered(call);
     }
@@ -89,7 +90,7 @@ void announce(Call &call, Published &published)
     if (!published.planned || any(call.flags, kNoMapping)) {
         return;
     }
-    if (call.failure.ok() && call.comm.mapped().publish()) {
+    if (call.failure.ok() && call.planner.mapped().publish()) {
         call.flags |= kNewBuffers;
     }
     published.announced = true;
@@ -100,8 +101,8 @@ bool poll_map(Call &call, const Choice &choice, Status &problem)
 {
     const Schedule *const needs =
         row_of(choice.algorithm).is_one_kernel() ? nullptr : &schedule_of(call, choice).schedule;
-    Result<bool> done = call.device->enter().ok()
-                            ? call.comm.mapped().map(choice.algorithm, needs)
+    Result<bool> done = call.work.device->enter().ok()
+                            ? call.planner.mapped().map(choice.algorithm, needs)
                             : Result<bool>(error(Errc::kDriver, "the context of a buffer is gone"));
     if (done.ok()) {
         return *done;
@@ -129,7 +130,7 @@ Task<Status> map(Call &call, const Choice &choice)
 
 Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)
 {
-    MappedCall &mapped = call.comm.mapped();
+    MappedCall &mapped = call.planner.mapped();
     call.flags |= kNewBuffers;
     if (!problem.ok()) {
         note_unmapped(call, problem);
@@ -144,7 +145,7 @@ Task<> agree_on_mapping(Call &call, const Status &problem, LateRanks *late)
         call.mapped = false;
     }
     if (any(told, kNeverMap)) {
-        call.comm.give_up_mapping();
+        call.planner.give_up_mapping();
     }
 }
 
@@ -155,7 +156,7 @@ void note_mapped(Call &call, Status problem)
     }
     call.note(std::move(problem));
     if (call.failure.ok()) {
-        call.comm.mapped().remember();
+        call.planner.mapped().remember();
     }
 }
 

@@ -9,10 +9,10 @@ namespace {
 // That its peers do not know: a second GPU, or a context that was made after a reset.
 bool has_new_device(const Call &call)
 {
-    const Peers &peers = call.comm.peers();
-    return !call.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
-           call.device != nullptr && on_device(call.buffers.recv) && !any(call.flags, kMustStage) &&
-           !is_known_device(call);
+    const Peers &peers = call.planner.peers();
+    return !call.work.uses_reserved && peers.found().device != nullptr && call.failure.ok() &&
+           call.work.device != nullptr && on_device(call.buffers.recv) &&
+           !any(call.flags, kMustStage) && !is_known_device(call);
 }
 
 } // namespace
@@ -23,10 +23,9 @@ void tell_new_device(Call &call)
     if (!has_new_device(call)) {
         return;
     }
-    Process &process = call.comm.process();
-    if (call.comm.peers().may_move()) {
+    if (call.planner.peers().may_move()) {
         call.flags |= kNewDevice;
-    } else if (process.notices().first_time(Notice::kManyDevices)) {
+    } else if (call.report.first_time(Notice::kManyDevices)) {
         log(call.report.log(), 0,
             "hetcoll: the GPU or context of a rank's buffers changes from call to call, so such "
             "calls go through host memory, which is slower: use a communicator for each");
@@ -37,8 +36,7 @@ void tell_new_device(Call &call)
 // that already stands for one.
 void note_unmapped(Call &call, const Status &problem)
 {
-    const auto [rank, buffer] = call.comm.mapped().unmapped();
-    Process &process = call.comm.process();
+    const auto [rank, buffer] = call.planner.mapped().unmapped();
     call.flags |= kNoMapping;
     if (buffer == nullptr) {
         log(call.report.log(), 1, "hetcoll: a call goes by messages: %s",
@@ -50,7 +48,7 @@ void note_unmapped(Call &call, const Status &problem)
             "through host memory, which is slower: %s",
             problem.message().c_str());
     } else {
-        log(call.report.log(), process.notices().first_time(Notice::kUnmapped) ? 0 : 1,
+        log(call.report.log(), call.report.first_time(Notice::kUnmapped) ? 0 : 1,
             "hetcoll: a buffer of rank %d, in %llu bytes of device memory at %#llx, cannot be "
             "mapped, so that rank copies it in further calls, which is slower: %s",
             rank, static_cast<unsigned long long>(buffer->bytes),
@@ -66,22 +64,23 @@ void Call::look_for_freed(bool waits) noexcept
     }
 }
 
-bool peers_are_known(const Call &call) noexcept { return call.comm.peers().known(); }
+bool peers_are_known(const Call &call) noexcept { return call.planner.peers().known(); }
 
 bool is_known_device(const Call &call) noexcept
 {
-    return call.comm.peers().is_known_device(*call.device->device());
+    return call.planner.peers().is_known_device(*call.work.device->device());
 }
 
 Carrier *carrier_of(const Call &call, const Choice &choice) noexcept
 {
-    return call.comm.peers().carrier_of(choice);
+    return call.planner.peers().carrier_of(choice);
 }
 
 void start_finding_peers(Call &call)
 {
     Communicator &comm = call.comm;
-    comm.peers().start(call.buffers.device(), *call.device, comm.messages(), call.args->tag);
+    call.planner.peers().start(call.buffers.device(), *call.work.device, comm.messages(),
+                               call.args->tag);
 }
 
 bool poll_peers(Call &call)
@@ -89,7 +88,7 @@ bool poll_peers(Call &call)
     if (call.must_not_wait()) {
         return false;
     }
-    Peers &peers = call.comm.peers();
+    Peers &peers = call.planner.peers();
     switch (peers.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed: call.end(peers.code()); return false;

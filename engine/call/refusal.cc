@@ -25,8 +25,8 @@ std::optional<int> Refusal::step()
             return HETCOLL_ERROR_NO_MEMORY;
         }
         meets_ = true;
-        comm_.group().refuse_call(why_);
-        comm_.process().counters().count(HETCOLL_AGREEMENTS);
+        comm_.group().own_call().refuse(why_);
+        comm_.counters().count(HETCOLL_AGREEMENTS);
         meeting.start(comm_.group(), comm_.messages(), tag_, comm_.freed().tell());
     }
     switch (meeting.step()) {
@@ -40,7 +40,7 @@ std::optional<int> Refusal::step()
     if (any(meeting.flags(), kMemoryFreed)) {
         comm_.freed().hear();
     }
-    return any(meeting.flags(), kCallsDiffer) ? comm_.fail_differing(meeting)
+    return any(meeting.flags(), kCallsDiffer) ? comm_.same_calls().fail_differing(meeting)
                                               : HETCOLL_ERROR_NO_MEMORY;
 }
 
@@ -50,7 +50,7 @@ void Refusal::end_job() const noexcept
 {
     const hetcoll_p2p &p2p = comm_.p2p();
     if (why_ == HETCOLL_HAS_NO_MEMORY && p2p.size > 1 && p2p.end_job != nullptr) {
-        log(comm_.process().log(), 0,
+        log(comm_.log(), 0,
             "hetcoll ends the job: rank %d of communicator %u has no host memory to begin a call, "
             "and with coll_hetcoll_check off the other ranks cannot be told, and would wait for it",
             p2p.rank, p2p.comm_id);

@@ -61,14 +61,14 @@ bool Refusals::step()
     const UsesReserve uses_reserve;
     Membership &membership = comm_.membership();
     if (const int code = membership.broken(); code != 0) {
-        if (!comm_.leave(code)) {
+        if (!comm_.departure().leave(code)) {
             return false;
         }
         end(code);
         return true;
     }
     if (!refusal_) {
-        if (comm_.has_missed(call())) {
+        if (comm_.same_calls().has_missed(call())) {
             end(HETCOLL_ERROR_COLLECTIVE);
             return true;
         }

@@ -2,6 +2,8 @@
 
 namespace hetcoll {
 
+CallReport::CallReport(Communicator &comm) noexcept : comm_(comm), process_(comm.process()) {}
+
 void CallReport::begin(const hetcoll_call &call) noexcept
 {
     const hetcoll_p2p &p2p = comm_.p2p();
@@ -20,18 +22,22 @@ void CallReport::begin(const hetcoll_call &call) noexcept
 
 void CallReport::count(hetcoll_counter counter, std::uint64_t by) noexcept
 {
-    comm_.process().counters().count(counter, by);
+    process_.counters().count(counter, by);
 }
 
-const Log &CallReport::log() const noexcept { return comm_.process().log(); }
+const Log &CallReport::log() const noexcept { return process_.log(); }
+
+bool CallReport::first_time(Notice notice) noexcept
+{
+    return process_.notices().first_time(notice);
+}
 
 void CallReport::serve(hetcoll_counter counter) noexcept
 {
-    Process &process = comm_.process();
-    process.counters().count(counter);
+    process_.counters().count(counter);
     record.served = counter;
-    process.nvtx().end(range_);
-    range_ = process.nvtx().start(record.call, algorithm_of(record), record.bytes);
+    process_.nvtx().end(range_);
+    range_ = process_.nvtx().start(record.call, algorithm_of(record), record.bytes);
 }
 
 void CallReport::serve(Algorithm algorithm) noexcept { serve(HETCOLL_CALLS_OF(algorithm)); }
@@ -39,28 +45,27 @@ void CallReport::serve(Algorithm algorithm) noexcept { serve(HETCOLL_CALLS_OF(al
 void CallReport::serve_staged(hetcoll_staged_reason reason) noexcept
 {
     record.staged_reason = reason;
-    comm_.process().counters().count(
+    process_.counters().count(
         static_cast<hetcoll_counter>(HETCOLL_STAGED_USER_OP + (reason - HETCOLL_REASON_USER_OP)));
     serve(HETCOLL_CALLS_STAGED);
 }
 
 void CallReport::end(int result, Flags said) noexcept
 {
-    Process &process = comm_.process();
     record.ns = now_ns() - record.start_ns;
     record.memory |= said;
     record.failed = result != HETCOLL_SUCCESS;
-    process.nvtx().end(range_);
+    process_.nvtx().end(range_);
     range_ = 0;
     if (result == HETCOLL_DECLINED || result == HETCOLL_DECLINED_TO_STAGE) {
         return; // whoever serves it reports it
     }
     if (result != HETCOLL_SUCCESS) {
-        process.counters().count(HETCOLL_CALLS_FAILED);
+        process_.counters().count(HETCOLL_CALLS_FAILED);
     }
-    process.counters().observe(record);
-    if (process.log().enabled(1) && !record.failed) {
-        comm_.story().tell(process.log(), record, comm_.small_limit());
+    process_.counters().observe(record);
+    if (process_.log().enabled(1) && !record.failed) {
+        comm_.story().tell(process_.log(), record, comm_.agreed().small_limit());
     }
 }
 

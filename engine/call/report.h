@@ -4,6 +4,7 @@
 #include "engine/communicator/communicator.h"
 #include "engine/meeting/call_signature.h"
 #include "engine/process/call_record.h"
+#include "engine/process/notices.h"
 #include "engine/types/call.h"
 #include "schedule/algorithms.h"
 
@@ -13,12 +14,14 @@ namespace hetcoll {
 
 class CallReport {
 public:
-    // Both outlive it.
-    explicit CallReport(Communicator &comm) noexcept : comm_(comm) {}
+    // The communicator outlives it.
+    explicit CallReport(Communicator &comm) noexcept;
 
     void begin(const hetcoll_call &call) noexcept;
     void count(hetcoll_counter counter, std::uint64_t by = 1) noexcept;
     [[nodiscard]] const Log &log() const noexcept;
+    // True once for each, in this process.
+    [[nodiscard]] bool first_time(Notice notice) noexcept;
     // From here on it is known who reduces, and how. Counted at once, by the name of the last one.
     void serve(hetcoll_counter counter) noexcept;
     void serve(Algorithm algorithm) noexcept;
@@ -31,6 +34,7 @@ public:
 
 private:
     Communicator &comm_;
+    Process &process_;
     std::uint64_t range_ = 0; // of a profiler
 };
 

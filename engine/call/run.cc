@@ -29,7 +29,7 @@ std::size_t numbers_of_waits(const Call &call, const Closing &closing) noexcept
 // A rank may have none to run.
 void start_kernel(Call &call, const Choice &choice)
 {
-    MappedCall &mapped = call.comm.mapped();
+    MappedCall &mapped = call.planner.mapped();
     Result<bool> started = false;
     if (call.failure.ok()) {
         started = mapped.start_kernel(choice.algorithm, call.op(), call.kind(), call.args->count);
@@ -40,7 +40,7 @@ void start_kernel(Call &call, const Choice &choice)
     }
     call.report.record.mapped = call.failure.ok(); // its memory, by another rank's kernel too
     if (*started) {
-        call.kernel_runs = true;
+        call.work.kernel_runs = true;
         call.report.count(HETCOLL_BYTES_MAPPED, mapped.bytes_mapped());
     }
 }
@@ -50,7 +50,7 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     Communicator &comm = call.comm;
     const BuiltSchedule &built = schedule_of(call, choice);
     call.report.record.chunk_bytes = choice.chunk_bytes;
-    call.executor_runs = true;
+    call.work.executor_runs = true;
     if (late != nullptr && late->go_on()) {
         return;
     }
@@ -65,23 +65,24 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
     };
     MappedPeers peers;
     if (call.mapped) {
-        vectors.send = comm.mapped().input();
-        vectors.recv = comm.mapped().output();
+        vectors.send = call.planner.mapped().input();
+        vectors.recv = call.planner.mapped().output();
         if (!built.local_steps.empty()) {
-            peers = comm.mapped().peers(built.local_steps);
+            peers = call.planner.mapped().peers(built.local_steps);
         }
     }
-    call.executor = &comm.executor();
-    call.executor->start(built.schedule, comm.p2p(), call.args->tag, call.bounce(), vectors,
-                         choice.chunk_bytes, !call.failure.ok(), peers, carrier_of(call, choice));
+    call.work.executor = &call.planner.executor();
+    call.work.executor->start(built.schedule, comm.p2p(), call.args->tag, call.work.bounce(),
+                              vectors, choice.chunk_bytes, !call.failure.ok(), peers,
+                              carrier_of(call, choice));
 }
 
 bool poll_run(Call &call)
 {
-    if (!call.executor_runs) {
+    if (!call.work.executor_runs) {
         return call.poll_kernel();
     }
-    Executor &executor = call.comm.executor();
+    Executor &executor = call.planner.executor();
     switch (executor.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed:
@@ -90,7 +91,7 @@ bool poll_run(Call &call)
         }
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();
-        lose(std::move(call.host));
+        lose(std::move(call.work.host));
         call.end(executor.code());
         return false;
     case Progress::kDone: return true;
@@ -103,14 +104,14 @@ void note_executed(Call &call)
     if (call.mapped) {
         call.comm.membership().touches_no_peers();
     }
-    if (!call.executor_runs) {
+    if (!call.work.executor_runs) {
         return; // it was a kernel
     }
-    Executor &executor = call.comm.executor();
+    Executor &executor = call.planner.executor();
     CallRecord &record = call.report.record;
     const bool sent = executor.bytes_sent() != 0;
-    const bool direct = call.device != nullptr && call.device->direct();
-    call.executor_runs = false;
+    const bool direct = call.work.device != nullptr && call.work.device->direct();
+    call.work.executor_runs = false;
     call.report.count(direct ? HETCOLL_BYTES_DIRECT : HETCOLL_BYTES_BOUNCE, executor.bytes_sent());
     call.report.count(HETCOLL_BYTES_ADAPTER, executor.bytes_by_adapter());
     call.report.count(HETCOLL_BYTES_MAPPED, executor.bytes_pulled());
@@ -186,7 +187,7 @@ Timed start_run(Call &call, Choice choice, LateRanks *late)
         timed = find_chunk(call, choice);
         start_schedule(call, choice, late);
     }
-    call.look_for_freed(call.device != nullptr); // another rank's, too
+    call.look_for_freed(call.work.device != nullptr); // another rank's, too
     return timed;
 }
 

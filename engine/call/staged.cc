@@ -47,12 +47,12 @@ void serve_on_host(Call &call, bool own_schedule)
 // So does a sum in the order of the ranks: the previous module has its own order.
 void prepare_host(Call &call)
 {
-    if (call.host != nullptr) {
+    if (call.work.host != nullptr) {
         return;
     }
-    auto bounce = call.comm.process().pool().borrow_host();
+    auto bounce = call.gpus.pool().borrow_host();
     if (bounce.ok()) {
-        call.host = std::move(*bounce);
+        call.work.host = std::move(*bounce);
     } else {
         call.note(bounce.take_status());
     }
@@ -67,12 +67,12 @@ std::byte *first_byte(const Call &call, const StagingMemory &memory) noexcept
 
 Loan<StagingMemory> borrow(Call &call)
 {
-    const bool pinned = call.device != nullptr && call.device->enter().ok();
+    const bool pinned = call.work.device != nullptr && call.work.device->enter().ok();
     Status why;
     Loan<StagingMemory> memory =
         loan(call,
-             call.comm.process().pool().borrow_staging(pinned ? call.device->device() : nullptr,
-                                                       call.args->span + kAlignment),
+             call.gpus.pool().borrow_staging(pinned ? call.work.device->device() : nullptr,
+                                             call.args->span + kAlignment),
              why);
     call.note(std::move(why));
     return memory;
@@ -211,7 +211,7 @@ int reduce_by_previous(Call &call, const HostCopies &copies)
     auto *const recv = const_cast<std::byte *>(host(copies.recv, copies.host_recv, args.recv));
     const std::byte *const send =
         call.buffers.in_place() ? recv : host(copies.send, copies.host_send, args.send);
-    call.leave_context();
+    call.work.leave_context();
     return args.previous_allreduce(args.context, send, recv);
 }
 
@@ -239,10 +239,10 @@ void start_schedule(Call &call, const HostCopies &copies, Flags all)
         vectors.kind = unknown_kind(call);
         vectors.user = {args.reduce, args.context};
     }
-    call.executor_runs = true;
-    call.comm.executor().start(call.comm.schedules().of(choice, args.span).schedule,
-                               call.comm.p2p(), args.tag, *call.host, vectors, choice.chunk_bytes,
-                               !call.failure.ok());
+    call.work.executor_runs = true;
+    call.planner.executor().start(call.planner.schedules().of(choice, args.span).schedule,
+                                  call.comm.p2p(), args.tag, *call.work.host, vectors,
+                                  choice.chunk_bytes, !call.failure.ok());
 }
 
 } // namespace
@@ -254,7 +254,7 @@ bool runs_on_host(const Call &call, Flags all) noexcept
 
 Choice message_choice(const Call &call)
 {
-    Choice choice = call.comm.chooser().choose(*call.args, call.bytes, {});
+    Choice choice = call.planner.chooser().choose(*call.args, call.bytes, {});
     if (call.in_order) {
         choice.algorithm = kInRankOrder;
     } else if (!contains(kMessageAlgorithms, choice.algorithm)) { // a small call's

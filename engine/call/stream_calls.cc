@@ -55,7 +55,7 @@ StreamCalls::~StreamCalls()
 
 Status StreamCalls::make(std::size_t most_bytes)
 {
-    auto device = comm_.process().contexts().device_of(stream_);
+    auto device = comm_.gpus().contexts().device_of(stream_);
     if (!device.ok()) {
         return device.take_status();
     }
@@ -78,7 +78,7 @@ Status StreamCalls::make(std::size_t most_bytes)
 // The communicator's, for the first of its streams and for one with larger calls.
 Status StreamCalls::reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes)
 {
-    Pool &pool = comm_.process().pool();
+    Pool &pool = comm_.gpus().pool();
     Reserved &reserved = comm_.reserved();
     if (reserved.owner != nullptr && reserved.owner != device) {
         return error(Errc::kInvalid, "a stream of another context is attached to the communicator: "
@@ -137,14 +137,13 @@ bool StreamCalls::enqueue(const hetcoll_call &call)
     slot.work.give_kernel(slot.call);
     const Status waits = prepared_.wait_done(slot.number);
     if (!waits.ok()) {
-        log(comm_.process().log(), 0,
+        log(comm_.log(), 0,
             "hetcoll: a stream cannot wait for a queued call, so the call waits itself: %s",
             waits.message().c_str());
     }
     const Status copied = waits.ok() ? slot.work.give_output() : Status();
     if (!copied.ok() || (!waits.ok() && slot.work.is_staged())) {
-        log(comm_.process().log(), 0,
-            "hetcoll: the result of a queued call is undefined on this rank: %s",
+        log(comm_.log(), 0, "hetcoll: the result of a queued call is undefined on this rank: %s",
             waits.ok() ? copied.message().c_str() : waits.message().c_str());
         note(HETCOLL_ERROR_DEVICE);
     }

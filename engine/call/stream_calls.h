@@ -109,7 +109,7 @@ private:
     Status make(std::size_t most_bytes);
     Status reserve(const std::shared_ptr<Device> &device, std::size_t most_bytes);
     void note(int result) noexcept;
-    [[nodiscard]] QueuedCalls &pending() noexcept { return comm_.process().contexts().queued(); }
+    [[nodiscard]] QueuedCalls &pending() noexcept { return comm_.gpus().contexts().queued(); }
 
     Communicator &comm_;
     OperationQueue &queue_;

@@ -9,27 +9,26 @@
 
 namespace hetcoll {
 
-Result<std::unique_ptr<Adapters>> Adapters::create(Process &process,
+Result<std::unique_ptr<Adapters>> Adapters::create(Pool &pool,
                                                    const std::shared_ptr<Device> &device,
-                                                   const std::string &adapter)
+                                                   const AdapterMessages::Options &options)
 {
     const ContextScope scope(device->driver(), device->context());
-    auto messages =
-        AdapterMessages::create({.transports = process.adapter_transports(), .device = adapter});
+    auto messages = AdapterMessages::create(options);
     if (!messages.ok()) {
         return messages.take_status();
     }
-    auto made = process.pool().make_for_adapters(device);
+    auto made = pool.make_for_adapters(device);
     if (!made.ok()) {
         return made.take_status();
     }
     const auto *const slot = static_cast<const std::byte *>((*made)->landing(0));
     if (Status known = (*messages)->check({slot, (*made)->slot_bytes()}); !known.ok()) {
-        process.pool().give_back(std::move(*made));
+        pool.give_back(std::move(*made));
         return known;
     }
     return std::unique_ptr<Adapters>(
-        new Adapters(process.pool(), device, std::move(*made), std::move(*messages)));
+        new Adapters(pool, device, std::move(*made), std::move(*messages)));
 }
 
 Adapters::Adapters(Pool &pool, std::shared_ptr<Device> device, std::unique_ptr<DeviceBounce> slots,

@@ -27,9 +27,11 @@ public:
         std::array<std::byte, AdapterMessages::kMostAddressBytes> text{};
     };
 
-    // Of this rank, whose GPU is the device's, by the adapter of that name.
-    static Result<std::unique_ptr<Adapters>>
-    create(Process &process, const std::shared_ptr<Device> &device, const std::string &adapter);
+    // Of this rank, whose GPU is the device's, by the adapter that the options name. The pool
+    // outlives it.
+    static Result<std::unique_ptr<Adapters>> create(Pool &pool,
+                                                    const std::shared_ptr<Device> &device,
+                                                    const AdapterMessages::Options &options);
     ~Adapters() override;
 
     [[nodiscard]] Address address() const;

@@ -66,16 +66,16 @@ SwitchTree aggregator_tree(std::span<const int> node_of, int count)
 }
 
 Aggregation::Aggregation(Process &process, NodeGroup &group, bool wanted)
-    : process_(process), group_(group),
-      state_(wanted && process.aggregators() != nullptr && group.all().size > 1 ? State::kUntried
-                                                                                : State::kGone),
+    : process_(process), aggregators_(process.aggregators()), group_(group),
+      state_(wanted && aggregators_.list() != nullptr && group.all().size > 1 ? State::kUntried
+                                                                              : State::kGone),
       join_(is_untried() ? new Join{{}, AggregatorMessages(group.all())} : nullptr)
 {
 }
 
 Aggregation::~Aggregation() = default;
 
-std::size_t Aggregation::piece_bytes() const noexcept { return process_.aggregators()->copy_bytes; }
+std::size_t Aggregation::piece_bytes() const noexcept { return aggregators_.list()->copy_bytes; }
 
 // ---- joining ----
 
@@ -85,8 +85,7 @@ void Aggregation::start(Messages &messages, int tag)
     tag_ = tag;
     part_ = Part::kMeet;
     // Rank 0 names the job. Who has waited for aggregators in vain does not wait again.
-    meet(group_.all().rank == 0 ? random_number() : 0, ReduceOp::kBor,
-         process_.aggregators_failed());
+    meet(group_.all().rank == 0 ? random_number() : 0, ReduceOp::kBor, aggregators_.have_failed());
 }
 
 void Aggregation::meet(std::uint64_t mine, ReduceOp op, bool failed)
@@ -127,7 +126,7 @@ Progress Aggregation::step()
     if (part_ == Part::kMeet) {
         state_ = State::kGone; // told of when it was new
     } else if (failed) {
-        process_.note_aggregators_failed();
+        aggregators_.note_failed();
         abandon(static_cast<int>(answer));
     } else {
         state_ = State::kJoined;
@@ -152,7 +151,7 @@ Progress Aggregation::step()
 
 void Aggregation::connect(std::uint64_t job)
 {
-    const AggregatorList &list = *process_.aggregators();
+    const AggregatorList &list = *aggregators_.list();
     const int rank = group_.all().rank;
     std::vector<int> node_of;
     for (int r = 0; r < group_.all().size; ++r) {

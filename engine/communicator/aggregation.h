@@ -89,6 +89,7 @@ private:
     };
 
     Process &process_;
+    Aggregators &aggregators_;
     NodeGroup &group_;
     State state_;
     Part part_ = Part::kMeet;

@@ -37,7 +37,7 @@ Status fits_attached(std::size_t bytes, const Scratch &memory)
 }
 
 MappedCall::MappedCall(Process &process, NodeGroup &group, Peers &peers)
-    : process_(process), group_(group), peers_(peers),
+    : log_(process.log()), gpus_(process.gpus()), group_(group), peers_(peers),
       mapped_(static_cast<std::size_t>(group.all().size))
 {
 }
@@ -52,13 +52,13 @@ SharedBuffer MappedCall::describe(const void *buffer, const PointerInfo &info, s
                                 .base = info.base,
                                 .bytes = info.bytes,
                                 .legacy_ipc = info.legacy_ipc};
-    return process_.sharing().exporter->describe(allocation, buffer, bytes);
+    return gpus_.sharing().exporter->describe(allocation, buffer, bytes);
 }
 
 SharedBuffer MappedCall::describe(const Scratch &scratch)
 {
     SharedBuffer shared =
-        process_.sharing().exporter->describe(scratch.allocation, scratch.data(), buffers_.bytes);
+        gpus_.sharing().exporter->describe(scratch.allocation, scratch.data(), buffers_.bytes);
     shared.stands_in = true;
     return shared;
 }
@@ -107,7 +107,7 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         input_ = output_;
         return Copy{.to = buffers.recv, .from = buffers.send};
     }
-    auto scratch = process_.pool().borrow_scratch(bounce.device(), buffers.bytes);
+    auto scratch = gpus_.pool().borrow_scratch(bounce.device(), buffers.bytes);
     if (!scratch.ok()) {
         return scratch.take_status();
     }
@@ -146,15 +146,15 @@ bool MappedCall::plan_beside(DeviceBounce &bounce)
     if (shared_input_.kind == SharedKind::kNone) {
         return false;
     }
-    auto scratch = process_.pool().borrow_scratch(bounce.device(), buffers_.bytes);
+    auto scratch = gpus_.pool().borrow_scratch(bounce.device(), buffers_.bytes);
     if (!scratch.ok()) {
-        log(process_.log(), 1, "hetcoll: a call in place waits for the rank that comes last: %s",
+        log(log_, 1, "hetcoll: a call in place waits for the rank that comes last: %s",
             scratch.status().message().c_str());
         return false;
     }
     shared_output_ = describe(**scratch);
     if (shared_output_.kind == SharedKind::kNone) {
-        process_.pool().give_back(std::move(*scratch));
+        gpus_.pool().give_back(std::move(*scratch));
         return false;
     }
     scratch_ = std::move(*scratch);
@@ -174,7 +174,7 @@ bool MappedCall::publish()
                std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end();
     };
     return is_new(shared_input_) || is_new(shared_output_) ||
-           closes_ != closes_of(*process_.sharing().memory);
+           closes_ != closes_of(*gpus_.sharing().memory);
 }
 
 // Who maps a buffer depends on the algorithm, and on who comes late.
@@ -189,7 +189,7 @@ void MappedCall::serve() const noexcept
 {
     const bool passes_fds =
         shared_input_.kind == SharedKind::kVmm || shared_output_.kind == SharedKind::kVmm;
-    if (FdSocket *socket = passes_fds ? process_.sharing().socket.get() : nullptr) {
+    if (FdSocket *socket = passes_fds ? gpus_.sharing().socket.get() : nullptr) {
         socket->step();
     }
 }
@@ -202,7 +202,7 @@ void MappedCall::remember() noexcept
             known_[next_known_++ % kRemembered] = key_of(buffer);
         }
     }
-    closes_ = closes_of(*process_.sharing().memory);
+    closes_ = closes_of(*gpus_.sharing().memory);
 }
 
 MappedCall::Copy MappedCall::copy_out() const noexcept
@@ -242,8 +242,8 @@ Result<bool> MappedCall::map_all(PeerLease &lease, std::size_t bytes)
             continue;
         }
         const SharedBuffer announced = group_.slot(group_.local_number(rank)).input;
-        Result<void *> mapped = process_.sharing().memory->map(group_.process(rank), announced,
-                                                               bytes, *bounce_->device(), lease);
+        Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced, bytes,
+                                                            *bounce_->device(), lease);
         if (!mapped.ok()) {
             return mapped.take_status();
         }
@@ -283,7 +283,7 @@ void MappedCall::hear_unmapped() noexcept
 {
     for (int rank = 0; rank < group_.local_size() && group_.local_size() > 1; ++rank) {
         const ControlPage::Buffers unmapped = group_.slot(rank).unmapped;
-        Exporter &exporter = *process_.sharing().exporter;
+        Exporter &exporter = *gpus_.sharing().exporter;
         if ((unmapped.inputs >> group_.local_rank() & 1) != 0) {
             exporter.withdraw(shared_input_);
         }
@@ -329,8 +329,8 @@ Result<bool> MappedCall::map_rank(int rank, bool output)
 Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std::uint64_t &unmapped)
 {
     const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
-    Result<void *> mapped = process_.sharing().memory->map(
-        group_.process(rank), announced, buffers_.bytes, *bounce_->device(), lease_);
+    Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced,
+                                                        buffers_.bytes, *bounce_->device(), lease_);
     if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // for ever
         mapped =
             error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
@@ -401,7 +401,7 @@ Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementK
 void MappedCall::release() noexcept
 {
     lease_.release();
-    process_.pool().give_back(std::move(scratch_));
+    gpus_.pool().give_back(std::move(scratch_));
 }
 
 } // namespace hetcoll

@@ -107,7 +107,8 @@ private:
                                             std::uint64_t &unmapped);
     [[nodiscard]] std::uint64_t key_of(const SharedBuffer &buffer) const noexcept;
 
-    Process &process_;
+    const Log &log_;
+    Gpus &gpus_;
     NodeGroup &group_;
     Peers &peers_;
     Algorithm algorithm_{};

@@ -37,8 +37,8 @@ const PlacedGpu *taken_by_number(const Topology &file, const Placement &placemen
 
 PeerSearch::PeerSearch(Process &process, NodeGroup &group, Allowed allowed,
                        std::shared_ptr<Device> device, Messages &messages, int tag)
-    : process_(process), group_(group), allowed_(allowed), device_(std::move(device)),
-      messages_(messages), tag_(tag)
+    : process_(process), gpus_(process.gpus()), tuning_(process.tuning()), group_(group),
+      allowed_(allowed), device_(std::move(device)), messages_(messages), tag_(tag)
 {
 }
 
@@ -79,13 +79,13 @@ void PeerSearch::start(const PointerInfo &pointer)
 
 RankRecord PeerSearch::own_record(const PointerInfo &pointer)
 {
-    auto record = process_.probe(pointer);
+    auto record = process_.place().probe(pointer, gpus_);
     if (!record.ok()) {
         problem_ = record.take_status();
         return {};
     }
     tell_gpu(process_, *record);
-    auto file = process_.topology_file();
+    auto file = tuning_.topology_file();
     if (!file.ok()) {
         ignore_file(file.status());
     } else if (*file != nullptr) {
@@ -123,7 +123,7 @@ Progress PeerSearch::step()
 Progress PeerSearch::step_part()
 {
     if (!exchanges()) {
-        if (FdSocket *socket = process_.sharing().socket.get()) {
+        if (FdSocket *socket = gpus_.sharing().socket.get()) {
             socket->step(); // peers may be waiting for an answer
         }
     }
@@ -179,7 +179,7 @@ void PeerSearch::meet(Part part, Flags flags)
 // their GPUs: every rank knows of that.
 Result<Placement> PeerSearch::merge(std::vector<RankRecord> &records)
 {
-    const auto file = process_.topology_file();
+    const auto file = tuning_.topology_file();
     auto placement = merge_records(records, file.ok() ? *file : nullptr);
     const bool some_file =
         std::any_of(records.begin(), records.end(),
@@ -229,7 +229,7 @@ void PeerSearch::merge()
         part_ = Part::kDone;
     } else if (allowed_.mapping && group_.uses_pages() &&
                group_.most_ranks_on_a_node() <= ReachTrial::kMostLocalRanks) {
-        trial_.emplace(group_, process_.sharing(), device_);
+        trial_.emplace(group_, gpus_.sharing(), device_);
         part_ = Part::kOffer;
     } else {
         conclude(Mapping::kNone);
@@ -294,7 +294,9 @@ void PeerSearch::start_adapters()
     const int number = placement_->gpus[static_cast<std::size_t>(gpu)].number;
     const auto adapter = adapters_of(node)[static_cast<std::size_t>(number)];
     auto opened =
-        Adapters::create(process_, device_, node.vertices[static_cast<std::size_t>(adapter)].name);
+        Adapters::create(gpus_.pool(), device_,
+                         {.transports = process_.adapter_transports(),
+                          .device = node.vertices[static_cast<std::size_t>(adapter)].name});
     Adapters::Address own{};
     if (opened.ok()) {
         found_.adapters = std::move(*opened);
@@ -364,7 +366,7 @@ bool PeerSearch::add_own_prices(PriceTable &table)
 {
     try {
         priced_ = priced_machine(*placement_, found_.ranks);
-        const std::shared_ptr<const PriceTable> known = process_.prices().find(priced_->hash());
+        const std::shared_ptr<const PriceTable> known = tuning_.prices().find(priced_->hash());
         Prices prices(priced_->cluster, priced_->ranks);
         const AlgorithmSet set = told_of(prices.set());
         const int size = group_.all().size;
@@ -385,7 +387,7 @@ void PeerSearch::take_prices()
     if (!found_.lacks_memory) {
         auto table = std::make_shared<PriceTable>();
         std::memcpy(table.get(), records_->mine.data(), sizeof *table);
-        process_.prices().add(priced_->hash(), table);
+        tuning_.prices().add(priced_->hash(), table);
         found_.prices = std::move(table);
         found_.machine = std::make_shared<const PricedMachine>(std::move(*priced_));
     }
@@ -393,15 +395,15 @@ void PeerSearch::take_prices()
 
 void PeerSearch::find_table()
 {
-    const TableFile *file = process_.table();
+    const TableFile *file = tuning_.table();
     if (file == nullptr || !allowed_.tables) {
         return;
     }
-    auto table = table_for(*placement_, *file, process_.is_emulated() ? "emulated" : "");
+    auto table = table_for(*placement_, *file, gpus_.is_emulated() ? "emulated" : "");
     if (table.ok()) {
         found_.table = std::move(*table);
         if (found_.table->cpu()) {
-            process_.cpu_views().take_measured(*found_.table->cpu());
+            gpus_.cpu_views().take_measured(*found_.table->cpu());
         }
     } else if (group_.all().rank == 0) {
         log(process_.log(), 0,

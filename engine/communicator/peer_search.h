@@ -87,6 +87,8 @@ private:
     void take_prices();
 
     Process &process_;
+    Gpus &gpus_;
+    TuningInputs &tuning_;
     NodeGroup &group_;
     const Allowed allowed_;
     std::shared_ptr<Device> device_;

@@ -55,7 +55,7 @@ void tell_links(const Log &log, const PlacedNode &node, const std::string &ranks
     }
 }
 
-void tell_choice(const Log &log, const Process &process, const KnownPeers &found)
+void tell_choice(const Log &log, const TuningInputs &tuning, const KnownPeers &found)
 {
     if (found.table) {
         hetcoll::log(log, 1, "hetcoll: algorithms go by the tuning table %s%s%s, then by price",
@@ -64,8 +64,8 @@ void tell_choice(const Log &log, const Process &process, const KnownPeers &found
                      found.table->machine().c_str());
     } else {
         hetcoll::log(log, 1, "hetcoll: algorithms go by the price of the links, %s",
-                     process.table() != nullptr ? "as the tuning table is for other machines"
-                                                : "as there is no tuning table");
+                     tuning.table() != nullptr ? "as the tuning table is for other machines"
+                                               : "as there is no tuning table");
     }
 }
 
@@ -90,6 +90,7 @@ void tell_gpu(Process &process, const RankRecord &record)
     if (!log.enabled(1) || !process.notices().first_time(Notice::kGpu)) {
         return;
     }
+    const Gpus &gpus = process.gpus();
     const std::string numa =
         record.numa == kUnknownNuma ? "" : ", NUMA " + std::to_string(record.numa);
     const std::string adapter =
@@ -97,7 +98,7 @@ void tell_gpu(Process &process, const RankRecord &record)
     hetcoll::log(log, 1, "hetcoll: GPU %s %s%s%s, CUDA driver %s%s",
                  record.model[0] == '\0' ? "of an unknown model" : record.model,
                  print_bus_id(record.bus).c_str(), numa.c_str(), adapter.c_str(),
-                 process.driver_version().c_str(), process.is_emulated() ? ", emulated" : "");
+                 gpus.driver_version().c_str(), gpus.is_emulated() ? ", emulated" : "");
 }
 
 void tell_node(Process &process, const NodeGroup &group, const Placement &placement,
@@ -115,7 +116,7 @@ void tell_node(Process &process, const NodeGroup &group, const Placement &placem
         hetcoll::log(log, 1, "hetcoll: %s %s", ranks.c_str(),
                      why_not == nullptr ? "read and write each other's GPU memory" : why_not);
     }
-    tell_choice(log, process, found);
+    tell_choice(log, process.tuning(), found);
 }
 
 void tell_differences(Process &process, std::span<const hetcoll_facts> facts)

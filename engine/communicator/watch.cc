@@ -101,7 +101,7 @@ std::string Watch::missing_rank(int local_rank, std::uint32_t arrived) const
     text += arrived == 0 ? std::string("no call yet")
                          : format("last in call %u, %s", slot.call_number[turn],
                                   describe(slot.call[turn]).text);
-    const auto other = group_.last_handed_on(local_rank);
+    const auto other = group_.handed_on().last_of(local_rank);
     if (other && (arrived == 0 || is_later(other->number(), slot.call[turn].number()))) {
         text += format(", then in %s", describe(*other).text);
     }
@@ -130,7 +130,7 @@ std::string Watch::ranks_elsewhere(const CallSignature &call, int &there) const
     std::string missing, differing;
     there = 0;
     for (int local = 0; local < group_.local_size(); ++local) {
-        const NodeGroup::Place place = group_.place_of(local, call);
+        const HandedOn::Place place = group_.handed_on().place_of(local, call);
         if (place.call) {
             const int rank = group_.local_ranks()[local];
             differing += format("%s%s has called %s, in its place", differing.empty() ? "" : ", ",
@@ -173,8 +173,8 @@ std::string Watch::ranks_at_rest() const
 void Watch::say(const std::string &what)
 {
     log(log_, 0, "hetcoll: rank %d waits for %.0f s in call number %u on communicator %u, %s: %s",
-        group_.all().rank, patience_.seconds(), group_.calls(), group_.all().comm_id,
-        describe(group_.call(), mpi_name_).text, what.c_str());
+        group_.all().rank, patience_.seconds(), group_.own_call().count(), group_.all().comm_id,
+        describe(group_.own_call().call(), mpi_name_).text, what.c_str());
 }
 
 void Watch::say_meeting(const Meeting &meeting) noexcept

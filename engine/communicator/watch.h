@@ -37,8 +37,9 @@ public:
     void look_in_open_mpi(Patience &patience) noexcept
     {
         if (patience.polls()) {
-            const auto call =
-                group_.tells() ? group_.last_handed_on(group_.local_rank()) : std::nullopt;
+            const auto call = group_.handed_on().tells()
+                                  ? group_.handed_on().last_of(group_.local_rank())
+                                  : std::nullopt;
             const std::uint64_t number = call ? call->number() : 0;
             if (look(patience, std::uint64_t{group_.all().comm_id} << 32 | number) && call) {
                 say_in_open_mpi(patience, *call);

@@ -99,8 +99,8 @@ std::byte *Meeting::leader_part() noexcept
     if (group.page().exists()) {
         ControlPage::Slot &own = group.own_slot();
         own.said[number_ % 2] = flags;
-        own.call[number_ % 2] = group.call();
-        own.call_number[number_ % 2] = group.calls();
+        own.call[number_ % 2] = group.own_call().call();
+        own.call_number[number_ % 2] = group.own_call().count();
         own.arrived.store(number_, std::memory_order_release);
     }
     if (!group.uses_pages()) {
@@ -139,12 +139,12 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
         all_count_ = count;
         done_ = 0;
         own_flags_ = flags;
-        if (!group_->may_make_rooms()) {
+        if (!group_->rooms().may_be_made()) {
             start_piece();
             return;
         }
         round_ = Round::kOffer;
-        group_->offer_rooms();
+        group_->rooms().offer();
         start_round(0, 0, flags);
     };
     start_without_room();
@@ -175,11 +175,11 @@ bool Meeting::next_round() noexcept
     }
     if (round_ == Round::kOffer) {
         round_ = Round::kAttach;
-        start_round(0, 0, group_->attach_rooms());
+        start_round(0, 0, group_->rooms().attach());
         return true;
     }
     if (round_ == Round::kAttach) {
-        group_->settle_rooms(flags_);
+        group_->rooms().settle(flags_);
         if (!group_->has_room(all_bytes_)) {
             start_piece();
             return true;
@@ -207,10 +207,10 @@ void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
     messages_->new_exchange().start(
         among, tag_, mine, messages_->theirs, bytes_, count_,
         bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
-        {.call = group_->call(),
-         .most_bytes = group_->compared() == kAllCompared ? ControlPage::kPayloadBytes : 0,
+        {.call = group_->own_call().call(),
+         .most_bytes = group_->own_call().compares_all() ? ControlPage::kPayloadBytes : 0,
          .known = on_node_,
-         .newest = on_node_ != Differences::kNone ? newest_ : group_->call().number()});
+         .newest = on_node_ != Differences::kNone ? newest_ : group_->own_call().call().number()});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -300,12 +300,12 @@ Progress Meeting::step() noexcept
 bool Meeting::find_elsewhere() noexcept
 {
     polls_left_ = kPollsPerLook;
-    if (group_->compared() != kAllCompared) {
+    if (!group_->own_call().compares_all()) {
         return false;
     }
-    const CallSignature &own = group_->call();
+    const CallSignature &own = group_->own_call().call();
     for (int rank = seen_; rank < group_->local_size(); ++rank) {
-        const auto other = group_->handed_on(rank, own.number());
+        const auto other = group_->handed_on().of(rank, own.number());
         if (other && *other != own) {
             elsewhere_ = {group_->local_ranks()[rank], *other, 0};
             differences_ = differences_of(*other, own);
@@ -332,9 +332,10 @@ std::optional<Flags> Meeting::flags_without(int local_rank) const noexcept
             return std::nullopt;
         }
         flags |= slot.said[number_ % 2];
-        flags |= flags_if(group_->differences(slot.call[number_ % 2], group_->call()) !=
-                              Differences::kNone,
-                          kCallsDiffer);
+        flags |=
+            flags_if(group_->own_call().differences(
+                         slot.call[number_ % 2], group_->own_call().call()) != Differences::kNone,
+                     kCallsDiffer);
     }
     return flags;
 }
@@ -345,7 +346,7 @@ void Meeting::sum_node() noexcept
 {
     const bool alone = group_->nodes() == 1;
     const unsigned turn = number_ % 2;
-    const CallSignature own_call = group_->call();
+    const CallSignature own_call = group_->own_call().call();
     Flags said{};
     bool differ = false;
     for (int rank = 0; rank < group_->local_size(); ++rank) {
@@ -391,7 +392,7 @@ void Meeting::compare_node() noexcept
     newest_ = group_->slot(0).call[turn].number();
     for (int rank = 1; rank < group_->local_size(); ++rank) {
         const CallSignature &call = group_->slot(rank).call[turn];
-        on_node_ |= group_->differences(call, group_->slot(0).call[turn]);
+        on_node_ |= group_->own_call().differences(call, group_->slot(0).call[turn]);
         newest_ = later(newest_, call.number());
     }
     differences_ = on_node_;
@@ -410,7 +411,10 @@ std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
 {
     if (elsewhere_.rank >= 0) {
         return DifferentCalls{
-            {group_->all().rank, group_->call(), group_->calls()}, elsewhere_, 0, true};
+            {group_->all().rank, group_->own_call().call(), group_->own_call().count()},
+            elsewhere_,
+            0,
+            true};
     }
     if (on_node_ == Differences::kNone) {
         const bool exchanged = !group_->uses_pages() || group_->is_leader();
@@ -423,7 +427,9 @@ std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
         }
         const int rank = group_->uses_pages() ? group_->leader_ranks()[other.rank] : other.rank;
         return DifferentCalls{
-            {group_->all().rank, group_->call(), group_->calls()}, {rank, other.call, 0}, 0};
+            {group_->all().rank, group_->own_call().call(), group_->own_call().count()},
+            {rank, other.call, 0},
+            0};
     }
     if (!group_->is_leader()) {
         return std::nullopt;

@@ -5,11 +5,13 @@
 #include "base/log.h"
 #include "engine/types/settings.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hetcoll {
@@ -29,5 +31,21 @@ struct AggregatorList {
 // ends.
 [[nodiscard]] std::optional<AggregatorList>
 find_aggregators(std::vector<Endpoint> endpoints, const hetcoll_settings &settings, const Log &log);
+
+// A process's, and whether communicators have been able to use them. Thread safe.
+class Aggregators {
+public:
+    explicit Aggregators(std::optional<AggregatorList> list) noexcept : list_(std::move(list)) {}
+
+    // Null: none.
+    [[nodiscard]] const AggregatorList *list() const noexcept { return list_ ? &*list_ : nullptr; }
+    // The ranks of some communicator could not join them.
+    void note_failed() noexcept { failed_ = true; }
+    [[nodiscard]] bool have_failed() const noexcept { return failed_; }
+
+private:
+    const std::optional<AggregatorList> list_;
+    std::atomic<bool> failed_{false};
+};
 
 } // namespace hetcoll

@@ -53,6 +53,11 @@ public:
 
     // Whether the work on the legacy stream of the buffer's context is complete, or need not be.
     Result<bool> legacy_work_done(const PointerInfo &device);
+    // Calls begin with that: coll_hetcoll_pre_sync=context.
+    [[nodiscard]] bool are_waited_for() const noexcept
+    {
+        return settings_.pre_sync == HETCOLL_PRE_SYNC_CONTEXT;
+    }
     // Waits for all work of the buffer's context.
     Status synchronize(const PointerInfo &device);
     // For the rare call that has no bounce: a copy to or from a device buffer that is complete on

@@ -5,14 +5,14 @@
 
 namespace hetcoll {
 
-std::unique_ptr<PinnedPipe> PinnedPipe::create(Process &process,
+std::unique_ptr<PinnedPipe> PinnedPipe::create(Pool &pool, Counters &counters,
                                                const std::shared_ptr<Device> &device)
 {
-    auto memory = process.pool().borrow_staging(device, kSlots * kSlotBytes);
+    auto memory = pool.borrow_staging(device, kSlots * kSlotBytes);
     if (!memory.ok() || (*memory)->pageable != nullptr) {
         return nullptr;
     }
-    std::unique_ptr<PinnedPipe> pipe(new PinnedPipe(process, std::move(*memory)));
+    std::unique_ptr<PinnedPipe> pipe(new PinnedPipe(counters, std::move(*memory)));
     if (pipe->memory_->stream.get() == nullptr) {
         auto stream = device->make_stream();
         if (!stream.ok()) {
@@ -100,7 +100,7 @@ Status PinnedPipe::fill()
             return started;
         }
         ++tail_;
-        process_.counters().count(HETCOLL_BYTES_STAGED, bytes * rows);
+        counters_.count(HETCOLL_BYTES_STAGED, bytes * rows);
     }
     return {};
 }

@@ -3,7 +3,8 @@
 // is copied at the GPU's own pace, asynchronously, and pins a few megabytes only.
 #pragma once
 
-#include "engine/process/process.h"
+#include "engine/process/counters.h"
+#include "engine/process/pool.h"
 
 #include <array>
 #include <cstddef>
@@ -22,7 +23,7 @@ public:
     enum class Direction : std::uint8_t { kToHost, kToDevice };
 
     // Null if there is no pinned memory, or nothing to copy with. The device's context is current.
-    [[nodiscard]] static std::unique_ptr<PinnedPipe> create(Process &process,
+    [[nodiscard]] static std::unique_ptr<PinnedPipe> create(Pool &pool, Counters &counters,
                                                             const std::shared_ptr<Device> &device);
     // Call wait() before its end, unless step() has said that all is done.
     PinnedPipe(const PinnedPipe &) = delete;
@@ -47,8 +48,8 @@ private:
         EventHandle done;
     };
 
-    PinnedPipe(Process &process, std::unique_ptr<StagingMemory> memory)
-        : process_(process), memory_(std::move(memory))
+    PinnedPipe(Counters &counters, std::unique_ptr<StagingMemory> memory)
+        : counters_(counters), memory_(std::move(memory))
     {
     }
     [[nodiscard]] std::byte *pinned(std::size_t number) const noexcept
@@ -59,7 +60,7 @@ private:
     void copy_by_processor(const Piece &piece, std::byte *slot) const noexcept;
     Status fill();
 
-    Process &process_;
+    Counters &counters_;
     std::unique_ptr<StagingMemory> memory_;
     std::array<Slot, kSlots> slots_;
     std::size_t head_ = 0, tail_ = 0; // slots that the GPU works on: [head, tail)

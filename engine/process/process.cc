@@ -1,37 +1,14 @@
 #include "engine/process/process.h"
 
 #include "base/hash.h"
-#include "base/installed.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <random>
-#include <string_view>
 #include <utility>
 
 namespace hetcoll {
 namespace {
-
-std::uint64_t random_number()
-{
-    std::random_device source;
-    return std::uint64_t{source()} << 32 | source();
-}
-
-NodeIdentity find_identity(const char *word, const Log &node_log)
-{
-    auto identity = node_identity(word);
-    if (identity.ok()) {
-        return *identity;
-    }
-    NodeIdentity alone{}; // a node of its own
-    alone.process.host = alone.machine = random_number();
-    log(node_log, 1, "hetcoll: shares no memory with other processes: %s",
-        identity.status().message().c_str());
-    return alone;
-}
 
 // A trace that cannot be written ends no job.
 std::unique_ptr<Trace> open_trace(const hetcoll_settings &settings, const Log &to)
@@ -56,38 +33,6 @@ std::unique_ptr<UserOps> find_user_ops(const hetcoll_settings &settings, const L
     }
     return std::make_unique<UserOps>(settings.user_ops != nullptr ? settings.user_ops : "", to,
                                      node_log);
-}
-
-// Called when the process starts, because all ranks must know whether they have read the same
-// table.
-std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log &to,
-                                    const Log &node_log, bool may_have_gpu)
-{
-    const char *const name = settings.tuning_table;
-    if (name == nullptr || std::string_view(name) == "none" || !may_have_gpu) {
-        return std::nullopt;
-    }
-    const bool installed = std::string_view(name) == "auto";
-    const std::string path = installed ? installed_table(installed_folders()) : name;
-    if (installed && path.empty()) {
-        return std::nullopt;
-    }
-    auto read = read_table(path);
-    if (read.ok()) {
-        return std::move(*read);
-    }
-    log(node_log, 0, "hetcoll ignores its tuning table and chooses algorithms by price: %s",
-        read.status().message().c_str());
-    if (settings.local_rank != 0) {
-        log(to, 1, "hetcoll: %s", read.status().message().c_str());
-    }
-    return std::nullopt;
-}
-
-std::string text_in_environment(const char *name)
-{
-    const char *const text = std::getenv(name);
-    return text == nullptr ? "" : text;
 }
 
 hetcoll_settings without_strings(hetcoll_settings settings)
@@ -125,42 +70,18 @@ Result<std::unique_ptr<Process>> Process::create(const hetcoll_settings &setting
 Process::Process(const hetcoll_settings &settings, ParsedSettings parsed)
     : settings_(without_strings(settings)),
       parsed_(std::move(parsed)), log_{settings.log, settings.verbose},
-      node_log_(settings.local_rank == 0 ? log_ : Log{}),
-      identity_(find_identity(settings.node, node_log_)),
-      has_node_word_(settings.node != nullptr && *settings.node != '\0'),
-      adapter_transports_(settings.adapters != nullptr ? settings.adapters : ""),
-      net_devices_(text_in_environment("UCX_NET_DEVICES")),
+      node_log_(settings.local_rank == 0 ? log_ : Log{}), place_(settings, node_log_),
       aggregators_(find_aggregators(std::exchange(parsed_.aggregators, {}), settings, node_log_)),
       trace_(open_trace(settings, log_)), user_ops_(find_user_ops(settings, log_, node_log_)),
       may_have_gpu_(DriverLibrary::may_have_gpu()),
-      table_(find_table(settings, log_, node_log_, may_have_gpu_)),
-      topology_file_(settings.topology_file), counters_(trace_.get(), settings.ended),
-      shm_budget_(settings.node_processes), machine_(node_log_),
-      pointers_(PointerCache::create(driver_, parsed_.pointer_cache, node_log_)),
-      contexts_(settings_, driver_, *pointers_), direct_messages_(contexts_, log_),
-      pool_(
-          {settings_, log_, node_log_, driver_, counters_, contexts_, direct_messages_, sharing_}),
-      sharing_(settings_, log_, identity_.process, driver_), cpu_views_(settings_, log_, driver_),
+      tuning_(settings, log_, node_log_, may_have_gpu_), counters_(trace_.get(), settings.ended),
+      shm_budget_(settings.node_processes),
+      gpus_(settings_, parsed_.pointer_cache, place_.process(), log_, node_log_, counters_),
       facts_(find_facts())
 {
-    const auto pointer_counter = [this](hetcoll_counter counter,
-                                        std::uint64_t PointerCacheCounters::*member) {
-        counters_.take_from(counter, [this, member] { return pointers_->counters().*member; });
-    };
-    pointer_counter(HETCOLL_POINTER_HITS, &PointerCacheCounters::hits);
-    pointer_counter(HETCOLL_POINTER_MISSES, &PointerCacheCounters::misses);
-    pointer_counter(HETCOLL_POINTER_INVALIDATIONS, &PointerCacheCounters::invalidations);
-    pointer_counter(HETCOLL_POINTER_QUERIES, &PointerCacheCounters::queries);
-    pointer_counter(HETCOLL_POINTER_HOST, &PointerCacheCounters::host_without_query);
-    counters_.take_from(HETCOLL_MAPPINGS, [this] { return sharing_.counters().opens; });
-    counters_.take_from(HETCOLL_HELD_MAPPED, [this] { return sharing_.counters().bytes; });
-    counters_.take_from(HETCOLL_HELD_VIEWS, [this] { return cpu_views_.held_bytes(); });
-    const MemoryUse &use = contexts_.memory_use();
-    counters_.take_from(HETCOLL_HELD_PINNED, [&use] { return use.pinned_bytes.load(); });
-    counters_.take_from(HETCOLL_HELD_DEVICE, [&use] { return use.device_bytes.load(); });
 }
 
-hetcoll_facts Process::find_facts() const noexcept
+hetcoll_facts Process::find_facts() noexcept
 {
     hetcoll_facts facts{};
     facts.protocol = HETCOLL_PROTOCOL;
@@ -168,7 +89,7 @@ hetcoll_facts Process::find_facts() const noexcept
     facts.may_have_gpu = may_have_gpu_ ? 1 : 0;
     facts.small_limit = settings_.small_limit;
     facts.chunk_bytes = settings_.chunk_bytes;
-    facts.slot_bytes = pool_.slot_bytes();
+    facts.slot_bytes = gpus_.pool().slot_bytes();
     facts.algorithm = parsed_.algorithm;
     facts.ipc = settings_.ipc == HETCOLL_IPC_AUTO ? 1 : 0;
     facts.check = settings_.check == HETCOLL_CHECK_OFF ? 1 : 0;
@@ -180,42 +101,21 @@ hetcoll_facts Process::find_facts() const noexcept
     facts.accumulate = settings_.accumulate == HETCOLL_ACCUMULATE_ELEMENT ? 1 : 0;
     facts.skew = settings_.skew ? 1 : 0;
     facts.fixed_point = static_cast<std::uint64_t>(settings_.fixed_point);
-    facts.tuning_table = table_ ? std::max<std::uint64_t>(1, table_hash(*table_)) : 0;
+    facts.tuning_table =
+        tuning_.table() != nullptr ? std::max<std::uint64_t>(1, table_hash(*tuning_.table())) : 0;
     facts.user_ops = user_ops_ != nullptr ? user_ops_->hash() : 0;
     facts.shares = parsed_.shares.hash();
-    facts.adapters = hash_of(adapter_transports_);
-    facts.aggregators = aggregators_ ? aggregators_->hash : 0;
-    facts.identity = {.host = identity_.process.host,
-                      .start_time = identity_.process.start_time,
-                      .pid = identity_.process.pid,
+    facts.adapters = hash_of(parsed_.adapters);
+    facts.aggregators = aggregators_.list() != nullptr ? aggregators_.list()->hash : 0;
+    const NodeIdentity &identity = place_.identity();
+    facts.identity = {.host = identity.process.host,
+                      .start_time = identity.process.start_time,
+                      .pid = identity.process.pid,
                       .reserved = 0,
-                      .machine = identity_.machine,
+                      .machine = identity.machine,
                       .host_name = ""};
     static_cast<void>(gethostname(facts.identity.host_name, sizeof facts.identity.host_name - 1));
     return facts;
-}
-
-std::string Process::driver_version() const
-{
-    int version = 0;
-    const Driver *const driver = driver_.get();
-    if (driver == nullptr || driver->cuDriverGetVersion(&version) != CUDA_SUCCESS) {
-        return "unknown";
-    }
-    return cuda_release(version);
-}
-
-Result<RankRecord> Process::probe(const PointerInfo &pointer)
-{
-    auto record = machine_.probe_rank({.driver = driver_.get(),
-                                       .ordinal = pointer.device,
-                                       .host_id = identity_.process.host,
-                                       .pid = identity_.process.pid,
-                                       .net_devices = net_devices_});
-    if (record.ok()) {
-        record->by_cpu = cpu_views_.can_view(pointer.device) ? 1 : 0;
-    }
-    return record;
 }
 
 } // namespace hetcoll

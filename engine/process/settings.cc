@@ -41,7 +41,8 @@ Result<ParsedSettings> parse_settings(const hetcoll_settings &settings)
         return aggregators.take_status();
     }
     return ParsedSettings{static_cast<PointerCacheMode>(settings.pointer_cache), *algorithm,
-                          std::move(*shares), std::move(*aggregators)};
+                          std::move(*shares), settings.adapters != nullptr ? settings.adapters : "",
+                          std::move(*aggregators)};
 }
 
 Result<std::uint32_t> parse_algorithm(std::string_view name)

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct ParsedSettings {
     PointerCacheMode pointer_cache = PointerCacheMode::kValidated;
     std::uint32_t algorithm = 0; // as in the facts
     ShareSetting shares;
+    std::string adapters{}; // coll_hetcoll_adapters; empty: none
     std::vector<Endpoint> aggregators;
 };
 

@@ -35,9 +35,9 @@ Stage::~Stage()
             finish(buffer);
         }
         if (!failed_ever_) { // else nothing made in that context is used again
-            process_.pool().give_back(std::move(buffer.memory));
+            pool_.give_back(std::move(buffer.memory));
             if (buffer.pipe != nullptr) {
-                process_.pool().give_back(buffer.pipe->take_memory());
+                pool_.give_back(buffer.pipe->take_memory());
             }
         }
     }
@@ -68,7 +68,7 @@ void Stage::add(void *buffer, Result<PointerInfo> found)
 
 void Stage::find_device(Buffer &buffer)
 {
-    auto device = process_.contexts().device_of(buffer.info);
+    auto device = contexts_.device_of(buffer.info);
     if (device.ok()) {
         buffer.device = std::move(*device);
     } else {
@@ -145,10 +145,10 @@ std::byte *Stage::memory_for(Buffer &buffer, std::size_t bytes, std::size_t data
         scope.emplace(buffer.device->driver(), buffer.device->context());
     }
     // Pinning takes memory from everybody: large buffers go through a few pinned slots.
-    const bool pinned = scope && scope->result() == CUDA_SUCCESS && !is_sparse &&
-                        bytes <= process_.settings().stage_pinned;
-    auto memory = process_.pool().borrow_staging(pinned ? buffer.device : nullptr,
-                                                 is_sparse ? kAlignment : bytes);
+    const bool pinned =
+        scope && scope->result() == CUDA_SUCCESS && !is_sparse && bytes <= settings_.stage_pinned;
+    auto memory =
+        pool_.borrow_staging(pinned ? buffer.device : nullptr, is_sparse ? kAlignment : bytes);
     if (!memory.ok()) {
         note(memory.take_status());
         return nullptr;
@@ -226,8 +226,8 @@ void Stage::start_read()
 {
     has_input_ = true;
     for (Buffer &buffer : buffers_) {
-        if (process_.settings().pre_sync == HETCOLL_PRE_SYNC_CONTEXT && buffer.device != nullptr) {
-            Status synchronized = process_.contexts().synchronize(buffer.info);
+        if (settings_.pre_sync == HETCOLL_PRE_SYNC_CONTEXT && buffer.device != nullptr) {
+            Status synchronized = contexts_.synchronize(buffer.info);
             has_input_ = has_input_ && (synchronized.ok() || buffer.read.empty());
             note(std::move(synchronized));
         }
@@ -285,7 +285,7 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Direction direction)
     StagingMemory &memory = *buffer.memory;
     if (memory.pageable != nullptr) {
         if (buffer.pipe == nullptr) {
-            buffer.pipe = PinnedPipe::create(process_, buffer.device);
+            buffer.pipe = PinnedPipe::create(pool_, counters_, buffer.device);
         }
         if (buffer.pipe != nullptr) {
             return start_pipe(buffer, direction);
@@ -310,7 +310,7 @@ Status Stage::start_copies(Buffer &buffer, PinnedPipe::Direction direction)
         if (!copied.ok()) {
             return copied;
         }
-        process_.counters().count(HETCOLL_BYTES_STAGED, run.bytes * run.count);
+        counters_.count(HETCOLL_BYTES_STAGED, run.bytes * run.count);
     }
     return device.record(memory.done, memory.stream.get());
 }
@@ -358,7 +358,7 @@ Status Stage::wait_copies(Buffer &buffer, PinnedPipe::Direction direction)
 {
     return copy_rows(buffer, direction,
                      [&](std::byte *to, const std::byte *from, std::size_t bytes) {
-                         return process_.contexts().copy_blocking(to, from, bytes, buffer.info);
+                         return contexts_.copy_blocking(to, from, bytes, buffer.info);
                      });
 }
 

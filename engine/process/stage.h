@@ -18,7 +18,12 @@ namespace hetcoll {
 
 class Stage {
 public:
-    explicit Stage(Process &process) noexcept : process_(process) {}
+    // The process outlives it.
+    explicit Stage(Process &process) noexcept
+        : settings_(process.settings()), contexts_(process.gpus().contexts()),
+          pool_(process.gpus().pool()), counters_(process.counters())
+    {
+    }
     ~Stage();
     Stage(const Stage &) = delete;
     Stage &operator=(const Stage &) = delete;
@@ -92,7 +97,10 @@ private:
     static void merge(std::vector<Run> &runs);
     void note(Status status) noexcept;
 
-    Process &process_;
+    const hetcoll_settings &settings_;
+    Contexts &contexts_;
+    Pool &pool_;
+    Counters &counters_;
     std::vector<Buffer> buffers_;
     Status failure_;
     bool failed_ever_ = false, has_input_ = true;

@@ -33,7 +33,7 @@ public:
             ranks_[rank].group =
                 std::make_unique<NodeGroup>(network_.rank(rank), processes, std::uint64_t{0});
             group(rank).leave_page_open();
-            group(rank).compare_calls();
+            group(rank).own_call().compare_all();
         }
         const auto made = [this] {
             bool all = true;
@@ -58,7 +58,7 @@ public:
         call.span = sizeof kPart;
         call.dense = 1;
         for (Rank &rank : ranks_) {
-            rank.group->begin_call(signature_of(call));
+            rank.group->own_call().begin(signature_of(call));
             std::byte *const mine = Meeting::payload(*rank.group, sizeof kPart, rank.messages.mine);
             std::memcpy(mine, kPart.data(), sizeof kPart);
             rank.meeting.start(*rank.group, rank.messages, mine, 1, sizeof kPart, kPart.size(),

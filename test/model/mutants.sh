@@ -10,8 +10,9 @@ word=${1:-}
 verdict_words="found MISSED"
 . "$HETCOLL_SRCDIR/test/model/verdict.sh"
 # Compiled anew where a mutant is in a header: all that is looked at.
-watched="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/meeting \
-    engine/meeting/node_group pointer_cache/allocation_table"
+watched="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/handed_on \
+    engine/meeting/meeting engine/meeting/node_group engine/meeting/node_ranks engine/meeting/rooms \
+    pointer_cache/allocation_table"
 
 compile() # SOURCE OBJECT FLAG...
 {
@@ -117,7 +118,7 @@ mutant leave "leaves while its kernel runs" "" -DHETCOLL_MUTANT_LEAVES_WHILE_IT_
 mutant leave "does not ask whether peers stay" "" -DHETCOLL_MUTANT_ASKS_NOBODY
 
 o=engine/call
-mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.comm.step_leave()//'
+mutant operation "leaves without asking its peers" $o/operation.cc 's/ || !call_.comm.departure().step()//'
 mutant operation "leaves while its kernel runs" $o/operation.cc 's/ || reduces || / || /'
 mutant operation "does not see that ranks may never come" $o/operation.cc '/^    if (const int code = call_.comm.membership().lost()/,/^    }/d'
 mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await peers_stay(call);/d'
@@ -125,7 +126,7 @@ mutant operation "no closing agreement" $o/allreduce.cc 's/const Flags closed = 
 mutant operation "closes before it has run" $o/allreduce.cc '/co_await ran(call);/d;s/const Flags closed = co_await close(call, timed);/&\n    co_await ran(call);/'
 mutant operation "its work is over when it begins" $o/run.cc 's/^    if (row_of(choice.algorithm).is_one_kernel()) {/    call.comm.membership().touches_no_peers();\n&/'
 mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        Status early;\n        co_await map(call, choice, early);\n&/'
-mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.comm.mapped().publish()/false/'
+mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.planner.mapped().publish()/false/'
 
 q=engine/call/operation_queue
 mutant queue "a turn that takes no lock" $q.h 's/!queue.running_.exchange(true, std::memory_order_acquire)/(queue.running_.store(true, std::memory_order_relaxed), true)/'

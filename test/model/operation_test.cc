@@ -112,8 +112,8 @@ std::optional<int> Refusal::step()
 // A bounce is the rank's.
 bool try_borrow_bounce(Call &call)
 {
-    if (call.device == nullptr) {
-        call.device.reset(&call.comm.bounce);
+    if (call.work.device == nullptr) {
+        call.work.device.reset(&call.comm.bounce);
     }
     return true;
 }
@@ -125,11 +125,12 @@ bool Call::borrow_frames() noexcept
 }
 void Call::give_back(int) noexcept
 {
-    model::require(device == nullptr || !device->kernel.is_running(),
+    model::require(work.device == nullptr || !work.device->kernel.is_running(),
                    "a kernel has ended before its call");
-    static_cast<void>(device.release());
+    static_cast<void>(work.device.release());
 }
 
+CallReport::CallReport(Communicator &comm) noexcept : comm_(comm), process_(comm) {}
 void CallReport::count(hetcoll_counter, std::uint64_t) noexcept {}
 const Log &CallReport::log() const noexcept
 {

@@ -40,7 +40,10 @@ void Witness::look_at(Rank &rank, int communicator, Communicator &comm)
     comm_ = &comm;
 }
 
-Witness::Moment Witness::now() const { return {comm_->group().calls(), comm_->group().meetings()}; }
+Witness::Moment Witness::now() const
+{
+    return {comm_->group().own_call().count(), comm_->group().meetings()};
+}
 
 void Witness::hear_failure(const char *call, int)
 {
@@ -58,7 +61,7 @@ void Witness::note_end()
         });
     const auto failed = failed_copies_.find(comm_);
     call->lost_result = failed != failed_copies_.end() && failed->second == now() &&
-                        !comm_->uses_fixed_point(call->call);
+                        !comm_->agreed().uses_fixed_point(call->call);
 }
 
 void Witness::hear_line(int level, const char *line)

@@ -123,7 +123,7 @@ TEST_F(AccumulateTest, OnlySumsOfHalfAndBfloat16AreKeptInFloat)
         hetcoll_call call{};
         call.op = op;
         call.kind = kind;
-        return ranks.comm(0).op_of(call);
+        return ranks.comm(0).agreed().op_of(call);
     };
     EXPECT_EQ(op_of(HETCOLL_SUM, HETCOLL_FLOAT16), ReduceOp::kSumOnce);
     EXPECT_EQ(op_of(HETCOLL_SUM, HETCOLL_BFLOAT16), ReduceOp::kSumOnce);

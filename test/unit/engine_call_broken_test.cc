@@ -63,7 +63,7 @@ TEST_F(BrokenTest, TheShortestCallOnHostMemoryLeavesItToTheOperation)
     made.span = sizeof vector;
     made.dense = 1;
     made.tag = Communicators::kTag;
-    EXPECT_EQ(ranks_.comm(0).try_host(made), std::nullopt);
+    EXPECT_EQ(HostCalls(ranks_.comm(0)).try_serve(made), std::nullopt);
 }
 
 // In a meeting, and in a schedule: copies may be under way to the application's memory.

@@ -95,7 +95,7 @@ TEST_F(TunedCallTest, AFailureThatComesWithATimeIsTheResult)
 {
     find_peers();
     closing(took(0, kDeviceMemory | kFailed), HETCOLL_ERROR_DEVICE);
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_F(TunedCallTest, AFailureOfThisRankGoesWithItsTime)
@@ -228,7 +228,7 @@ TEST_F(SkewCallTest, AFailureThatComesWithTheWaitsIsTheResult)
     come_close();
     closing(waited({kAges, kAges}, {5, 5}, kDeviceMemory | kFailed), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(counter(HETCOLL_LATE_RANK), 2u); // all the same: all ranks have heard it
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 class TunedSkewCallTest : public SkewCallTest {

@@ -180,7 +180,7 @@ TEST_F(CollectiveCallTest, AFailureOfThePeerIsTheResultInEitherAgreement)
     peer_.answer({says(kDeviceMemory), says(kDeviceMemory | kFailed)});
     EXPECT_EQ(run(collective(HETCOLL_BCAST, vector, vector)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said(), between(says(kDeviceMemory), halves_of(mine(kMany))));
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_F(CollectiveCallTest, ARankThatCannotFindItsBuffersSaysSo)

@@ -329,7 +329,7 @@ TEST_F(CpuPathTest, ABufferThatWasSentIsTriedBeforeItIsWritten)
     check_calls(kBefore + 1, vector.at, proof.at);
     ASSERT_EQ(reads(), 1u);
     check_calls(3, recv.at, vector.at);
-    EXPECT_FALSE(process_->cpu_views().is_on());
+    EXPECT_FALSE(process_->gpus().cpu_views().is_on());
 }
 
 TEST_F(CpuPathTest, OneBufferMayBeOnTheHost)
@@ -407,11 +407,11 @@ TEST_F(CpuLimitsTest, ReadsAndWritesHaveTheirOwn)
 
 TEST_F(CpuPathTest, WhatIsMeasuredTakesThePlaceOfTheDefaults)
 {
-    EXPECT_EQ(process_->cpu_views().limits(false).read_bytes, 2048u);
-    EXPECT_EQ(process_->cpu_views().limits(true).read_bytes, 16384u);
-    process_->cpu_views().take_measured({.read_bytes = 4, .write_bytes = 12});
-    EXPECT_EQ(process_->cpu_views().limits(true).read_bytes, 4u);
-    EXPECT_EQ(process_->cpu_views().limits(false).write_bytes, 12u);
+    EXPECT_EQ(process_->gpus().cpu_views().limits(false).read_bytes, 2048u);
+    EXPECT_EQ(process_->gpus().cpu_views().limits(true).read_bytes, 16384u);
+    process_->gpus().cpu_views().take_measured({.read_bytes = 4, .write_bytes = 12});
+    EXPECT_EQ(process_->gpus().cpu_views().limits(true).read_bytes, 4u);
+    EXPECT_EQ(process_->gpus().cpu_views().limits(false).write_bytes, 12u);
 }
 
 // ---- Faults: the result is right, whatever fails ----
@@ -473,7 +473,7 @@ TEST_F(CpuPathTest, AMappingOfOtherMemoryEndsThePathForGood)
             const GdrFaults faults(fault);
             check_calls(kBefore, memory.at, memory.at);
         }
-        EXPECT_FALSE(process_->cpu_views().is_on());
+        EXPECT_FALSE(process_->gpus().cpu_views().is_on());
         check_calls(kBefore + 2, other.at, other.at);
         EXPECT_EQ(reads() + writes(), 0u);
         EXPECT_EQ(counter(HETCOLL_HELD_VIEWS), 0u);
@@ -500,7 +500,7 @@ TEST_F(CpuPathTest, WithoutAnyWayNobodyLooksAgain)
     const GdrFaults gdr("gdr_open:*:2");
     const Faults driver("cuDriverGetVersion:*:999");
     check_calls(kBefore, memory.at, memory.at);
-    EXPECT_FALSE(process_->cpu_views().is_on());
+    EXPECT_FALSE(process_->gpus().cpu_views().is_on());
 }
 
 // ---- Which calls ----
@@ -551,7 +551,7 @@ TEST_F(CpuPathTest, WhatIsNotSummedByOneMeetingIsCopied)
     hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
     Call call(*comm_, made, false);
     call.bytes = made.span;
-    call.buffers.send = call.buffers.recv = *process_->pointers().find(made.recv);
+    call.buffers.send = call.buffers.recv = *process_->gpus().pointers().find(made.recv);
     EXPECT_TRUE(may_use_cpu(call));
     made.kind = -1; // an op that this rank does not know
     EXPECT_FALSE(may_use_cpu(call));

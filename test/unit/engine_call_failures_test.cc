@@ -119,8 +119,8 @@ TEST_F(FailureTest, TheShortestCallOnHostMemoryEndsToo)
     made.dense = 1;
     made.tag = Communicators::kTag;
     break_for(0, kRevoked);
-    EXPECT_EQ(ranks_.comm(0).try_host(made), kRevoked);
-    EXPECT_EQ(ranks_.comm(0).try_host(made), std::nullopt); // the operation refuses it
+    EXPECT_EQ(HostCalls(ranks_.comm(0)).try_serve(made), kRevoked);
+    EXPECT_EQ(HostCalls(ranks_.comm(0)).try_serve(made), std::nullopt); // the operation refuses it
 }
 
 TEST_F(FailureTest, ACallThatBeginsLaterFailsAtOnceAndTellsNobody)
@@ -244,7 +244,7 @@ TEST_F(MessageFailureTest, AScheduleEndsWhereItWaits)
     ASSERT_TRUE(ranks_.run());
     ranks_.call(0, device_, kMany);
     ranks_.call(1, other_, kMany);
-    const Executor &executor = ranks_.comm(0).executor();
+    const Executor &executor = ranks_.comm(0).planner().executor();
     const auto runs = [&executor, all = executor.moves()] {
         return executor.moves() > 2 && executor.moves() < all;
     };

@@ -140,7 +140,7 @@ TEST_F(FixedPointCallTest, APeerThatCannotConvertBackFailsThisRankAndPeersAreFou
     peer_.answer({sum_of(their_integers(kFew), kDeviceMemory), says(kDeviceMemory | kFailed)});
     EXPECT_EQ(run(float_call(vector, vector, kFew)), HETCOLL_ERROR_DEVICE);
     EXPECT_TRUE(peer_.is_over());
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_F(FixedPointCallTest, APersistentCallThatCouldNotConvertBackStartsAgain)

@@ -81,8 +81,8 @@ protected:
     [[nodiscard]] Message said(std::size_t meeting) const { return peer_.said().at(meeting); }
     void expect_no_aggregators()
     {
-        EXPECT_FALSE(comm_->aggregation().joined());
-        EXPECT_FALSE(comm_->aggregation().is_untried());
+        EXPECT_FALSE(comm_->planner().aggregation().joined());
+        EXPECT_FALSE(comm_->planner().aggregation().is_untried());
         EXPECT_EQ(aggregator_.clients, 0);
         EXPECT_EQ(call_after({}), HETCOLL_SUCCESS); // nobody tries again
         EXPECT_EQ(peer_.said(), Said{says(kHostMemory)});
@@ -108,7 +108,7 @@ TEST_F(JoinTest, AllRanksMeetConnectAndMeetBeforeTheFirstLargeCall)
     EXPECT_EQ(plan.first, 0);
     EXPECT_EQ(plan.count, 2);
     EXPECT_EQ(plan.window, 5);
-    EXPECT_TRUE(comm_->aggregation().joined());
+    EXPECT_TRUE(comm_->planner().aggregation().joined());
     EXPECT_TRUE(begins(lines_of_log(), "1 hetcoll: communicator of 2 ranks: connected to 1 "
                                        "aggregator, with a window of 4 messages"));
     EXPECT_EQ(call_after({}), HETCOLL_SUCCESS); // no more of that
@@ -120,7 +120,7 @@ TEST_F(JoinTest, SmallCallsDoNotJoin)
     Numbers<int> vector(Where::kHost, mine(kFew));
     peer_.answer({sum_of(theirs(kFew), kHostMemory)});
     EXPECT_EQ(run(call(vector, vector, kFew)), HETCOLL_SUCCESS);
-    EXPECT_TRUE(comm_->aggregation().is_untried());
+    EXPECT_TRUE(comm_->planner().aggregation().is_untried());
     EXPECT_EQ(aggregator_.plans.size(), 0u);
 }
 
@@ -129,14 +129,15 @@ TEST_F(JoinTest, WhereAPeerHasWaitedInVainBeforeNobodyConnects)
     EXPECT_EQ(call_after({number(0, kNoAggregator)}), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said().size(), 2u);
     EXPECT_EQ(aggregator_.plans.size(), 0u);
-    EXPECT_FALSE(process_->aggregators_failed()); // of this process's aggregators nothing is known
+    EXPECT_FALSE(
+        process_->aggregators().have_failed()); // of this process's aggregators nothing is known
     EXPECT_EQ(lines_of_log(), std::vector<std::string>{});
     expect_no_aggregators();
 }
 
 TEST_F(JoinTest, ARankThatHasWaitedInVainBeforeSaysSo)
 {
-    process_->note_aggregators_failed();
+    process_->aggregators().note_failed();
     EXPECT_EQ(call_after({number(0)}), HETCOLL_SUCCESS);
     EXPECT_EQ(flags_of(said(0)), kNoAggregator);
     EXPECT_EQ(aggregator_.plans.size(), 0u);
@@ -147,7 +148,7 @@ TEST_F(JoinTest, WhereAPeerCannotJoinNobodyUsesAggregatorsAndThatPeerSpeaks)
 {
     EXPECT_EQ(call_after({number(0), number(1, kNoAggregator)}), HETCOLL_SUCCESS);
     EXPECT_EQ(said(1), number(kNobody));
-    EXPECT_TRUE(process_->aggregators_failed());
+    EXPECT_TRUE(process_->aggregators().have_failed());
     EXPECT_EQ(lines_of_log(), std::vector<std::string>{});
     expect_no_aggregators();
 }
@@ -157,7 +158,7 @@ TEST_F(JoinTest, ARankThatCannotJoinSaysSoToAllAndWhyToTheUser)
     aggregator_.refuses = true;
     EXPECT_EQ(call_after({number(0), number(kNobody)}), HETCOLL_SUCCESS);
     EXPECT_EQ(said(1), number(0, kNoAggregator));
-    EXPECT_TRUE(process_->aggregators_failed());
+    EXPECT_TRUE(process_->aggregators().have_failed());
     const auto lines = lines_of_log();
     ASSERT_TRUE(begins(lines, "0 hetcoll: no aggregators on this communicator of 2 ranks"));
     EXPECT_NE(lines[0].find("the script lets nobody connect"), std::string::npos) << lines[0];
@@ -226,7 +227,7 @@ protected:
     // Calls go by messages, like those of a communicator that has none.
     void expect_no_aggregators()
     {
-        EXPECT_FALSE(comm_->aggregation().joined());
+        EXPECT_FALSE(comm_->planner().aggregation().joined());
         EXPECT_EQ(aggregator_.clients, 0);
         Numbers<int> vector(Where::kDevice, mine(kMany));
         peer_.answer({says(kDeviceMemory), data_of(theirs(kMany)), says(kDeviceMemory)});
@@ -344,7 +345,7 @@ TEST_P(LostAggregatorTest, AFailureInTheClosingOfTheRestIsTheResult)
         {says(kDeviceMemory), loses(1), data_of(input_of_peer()), says(kDeviceMemory | kFailed)});
     aggregator_.messages.answer({data_of(sums(kMany))});
     sum(in_place(), HETCOLL_ERROR_DEVICE);
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_P(LostAggregatorTest, ALostMessageOfTheRestEndsTheCall)
@@ -352,7 +353,7 @@ TEST_P(LostAggregatorTest, ALostMessageOfTheRestEndsTheCall)
     peer_.answer({says(kDeviceMemory), loses(1), Answer(kNetworkCode)});
     aggregator_.messages.answer({data_of(sums(kMany))});
     sum(in_place(), kNetworkCode);
-    EXPECT_FALSE(comm_->aggregation().joined());
+    EXPECT_FALSE(comm_->planner().aggregation().joined());
 }
 
 TEST_F(InNetworkCallTest, AnAggregatorLostInALaterPieceLeavesWhatAllHave)
@@ -382,7 +383,7 @@ TEST_F(InNetworkCallTest, OfWhatThePeerSaysInTheClosingOnlyAFailureAndALossCount
         peer_.answer({says(kDeviceMemory), closes(kNobody, kDeviceMemory | flags)});
         aggregator_.messages.answer({data_of(sums(kMany))});
         EXPECT_EQ(sum(false), sums(kMany)) << flags;
-        EXPECT_TRUE(comm_->aggregation().joined()) << flags;
+        EXPECT_TRUE(comm_->planner().aggregation().joined()) << flags;
     }
 }
 
@@ -392,8 +393,8 @@ TEST_F(InNetworkCallTest, AFailureOfThePeerIsTheResultAndTheAggregatorsStay)
     aggregator_.messages.answer({data_of(sums(kMany))});
     sum(true, HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said().size(), 2u);
-    EXPECT_TRUE(comm_->aggregation().joined());
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_TRUE(comm_->planner().aggregation().joined());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_F(InNetworkCallTest, AFailureAndALossAreAFailureWithoutTheRest)
@@ -402,7 +403,7 @@ TEST_F(InNetworkCallTest, AFailureAndALossAreAFailureWithoutTheRest)
     aggregator_.messages.answer({data_of(sums(kMany))});
     sum(true, HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said().size(), 2u);
-    EXPECT_FALSE(comm_->aggregation().joined());
+    EXPECT_FALSE(comm_->planner().aggregation().joined());
     EXPECT_EQ(aggregator_.clients, 0);
 }
 
@@ -448,7 +449,7 @@ TEST_F(InNetworkCallTest, ARankWhoseCopiesFailAndThatLosesItsAggregatorSaysBoth)
         EXPECT_EQ(run(call(vector, vector, kMany)), HETCOLL_ERROR_DEVICE);
     }
     EXPECT_EQ(peer_.said(), (Said{says(kDeviceMemory), loses(0, kFailed)}));
-    EXPECT_FALSE(comm_->aggregation().joined());
+    EXPECT_FALSE(comm_->planner().aggregation().joined());
 }
 
 TEST_F(InNetworkCallTest, ALostClosingEndsTheCallAtOnce)
@@ -467,7 +468,7 @@ TEST_P(LostAggregatorTest, WhereAnotherRanksInputIsGoneAllFailWithoutTheRest)
     aggregator_.messages.answer({data_of(sums(kMany))});
     sum(in_place(), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said().size(), 2u);
-    EXPECT_FALSE(comm_->aggregation().joined());
+    EXPECT_FALSE(comm_->planner().aggregation().joined());
 }
 
 TEST_P(LostAggregatorTest, AnInputThatIsGoneChangesNothingWhereNoneIsLost)
@@ -475,7 +476,7 @@ TEST_P(LostAggregatorTest, AnInputThatIsGoneChangesNothingWhereNoneIsLost)
     peer_.answer({says(kDeviceMemory), closes(kNobody, kDeviceMemory | kInputGone)});
     aggregator_.messages.answer({data_of(sums(kMany))});
     EXPECT_EQ(sum(in_place()), sums(kMany));
-    EXPECT_TRUE(comm_->aggregation().joined());
+    EXPECT_TRUE(comm_->planner().aggregation().joined());
 }
 
 class NoMemoryTest : public InNetworkTest {

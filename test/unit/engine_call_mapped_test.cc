@@ -305,7 +305,7 @@ TEST_F(MappedWayTest, AnErrorOfAPeerEndsTheCallWithNothingMapped)
         EXPECT_EQ(ranks_.said(0), Said{kDeviceMemory}) << flags;
         EXPECT_EQ(first_.read(), numbers_of(0)) << flags;
     }
-    EXPECT_FALSE(ranks_.comm(0).peers().known()); // a driver has failed
+    EXPECT_FALSE(ranks_.comm(0).planner().peers().known()); // a driver has failed
 }
 
 TEST_F(MappedWayTest, APeerThatMustStageMakesAllStage)
@@ -338,7 +338,7 @@ TEST_F(MappedWayTest, InTheClosingOnlyAFailureCounts)
         EXPECT_EQ(call_among({kDeviceMemory, kDeviceMemory | flags}), HETCOLL_SUCCESS) << flags;
     }
     EXPECT_EQ(call_among({kDeviceMemory, kDeviceMemory | kFailed}), HETCOLL_ERROR_DEVICE);
-    EXPECT_FALSE(ranks_.comm(0).peers().known());
+    EXPECT_FALSE(ranks_.comm(0).planner().peers().known());
 }
 
 // ---- memory that cannot be mapped ----
@@ -357,7 +357,7 @@ protected:
         for (int rank = 0; rank < 2; ++rank) {
             ranks_.comm(rank).group().own_slot().reach = 3;
         }
-        ASSERT_TRUE(ranks_.comm(0).peers().found().maps);
+        ASSERT_TRUE(ranks_.comm(0).planner().peers().found().maps);
     }
 };
 
@@ -372,7 +372,7 @@ TEST_F(UnmappableTest, ARankSaysSoAndItsPeerAnnouncesOtherMemory)
     EXPECT_EQ(lines_with("0 hetcoll: a buffer of rank 1, in 40000 bytes of device memory at 0x"),
               1u); // of the rank that could not
     for (int rank = 0; rank < 2; ++rank) {
-        EXPECT_TRUE(ranks_.comm(rank).peers().found().maps);
+        EXPECT_TRUE(ranks_.comm(rank).planner().peers().found().maps);
         EXPECT_EQ(ranks_.counter(rank, HETCOLL_BYTES_MAPPED), 0u);
     }
     EXPECT_FALSE(ranks_.comm(0).group().own_slot().input.stands_in);
@@ -401,7 +401,7 @@ TEST_F(UnmappableTest, WhereThatCannotBeMappedEitherNobodyMapsAgain)
     expect_sums();
     EXPECT_EQ(lines_with(kCannotMap), 1u);
     for (int rank = 0; rank < 2; ++rank) {
-        EXPECT_FALSE(ranks_.comm(rank).peers().found().maps);
+        EXPECT_FALSE(ranks_.comm(rank).planner().peers().found().maps);
         EXPECT_EQ(ranks_.counter(rank, HETCOLL_BYTES_MAPPED), 0u);
     }
 
@@ -423,7 +423,7 @@ TEST_F(UnmappableTest, AnotherBufferThatCannotBeMappedIsNamedAtALowerLevel)
     call(first_, third);
     EXPECT_EQ(lines_with("1 hetcoll: a buffer of rank 1"), 1u);
     EXPECT_EQ(first_.read(), sum());
-    EXPECT_TRUE(ranks_.comm(0).peers().found().maps);
+    EXPECT_TRUE(ranks_.comm(0).planner().peers().found().maps);
 }
 
 TEST_F(UnmappableTest, ACollectiveGoesByMessagesThen)
@@ -440,10 +440,10 @@ TEST_F(UnmappableTest, ACollectiveGoesByMessagesThen)
 TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
 {
     Process &process = ranks_.process(0);
-    const PointerInfo info = *process.pointers().find(first_.data());
-    auto bounce = process.pool().borrow_device(info, Sends::kBounced);
+    const PointerInfo info = *process.gpus().pointers().find(first_.data());
+    auto bounce = process.gpus().pool().borrow_device(info, Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
-    MappedCall &mapped = ranks_.comm(0).mapped();
+    MappedCall &mapped = ranks_.comm(0).planner().mapped();
     ASSERT_TRUE(mapped
                     .plan(Algorithm::kRing,
                           {.send = first_.data(),
@@ -456,7 +456,7 @@ TEST_F(UnmappableTest, ARankThatCannotMapAKnownBufferFailsInTheClosing)
                     .ok());
     mapped.remember(); // as if a call had gone well
     mapped.release();
-    process.pool().give_back(std::move(*bounce));
+    process.gpus().pool().give_back(std::move(*bounce));
     for (auto &word : ranks_.comm(1).group().own_slot().progress) {
         word = kCount / 2 * sizeof(int); // rank 1 has done all of every step
     }
@@ -473,7 +473,7 @@ TEST_F(MappedWayTest, WhereAPeerCannotMapThisRankGivesItsOwnMappingsUp)
         1, {kDeviceMemory | kNewBuffers, kDeviceMemory | kNewBuffers | kNoMapping | kNeverMap});
     EXPECT_TRUE(ranks_.step_until({0, 1}, [this] { return ranks_.is_over(1); }));
     ranks_.step(std::vector{0}); // hears it
-    EXPECT_FALSE(ranks_.comm(0).peers().found().maps);
+    EXPECT_FALSE(ranks_.comm(0).planner().peers().found().maps);
     EXPECT_FALSE(ranks_.is_over(0)); // waits for the messages of rank 1
     EXPECT_EQ(ranks_.said(0), (Said{kDeviceMemory, kDeviceMemory | kNewBuffers}));
     EXPECT_EQ(lines_with(kCannotMap), 0u); // that rank speaks
@@ -485,7 +485,9 @@ TEST_F(MappedWayTest, WhereAPeerCannotMapThisRankGivesItsOwnMappingsUp)
 TEST(PricesTest, PricesAreFoundByTheFirstLargerCallAndByNothingBefore)
 {
     Communicators comms(2, by("auto"));
-    const auto have_prices = [&] { return comms.comm(0).peers().found().prices != nullptr; };
+    const auto have_prices = [&] {
+        return comms.comm(0).planner().peers().found().prices != nullptr;
+    };
     EXPECT_FALSE(have_prices()) << "when a communicator is made";
     for (const auto &[count, priced] : {std::pair(4, false), std::pair(100'000, true)}) {
         std::deque<Numbers<int>> vectors;

@@ -33,7 +33,7 @@ TEST_F(MixedCallTest, RanksOfBothKindsAgreeTwiceRunAndAgree)
         EXPECT_EQ(vector.read(), sums(kMany));
     }
     EXPECT_EQ(previous_.calls, 0);
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
 }
 
 TEST_F(MixedCallTest, BuffersOfBothKindsOnOneRankAreAMixedCall)

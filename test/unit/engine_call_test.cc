@@ -107,7 +107,7 @@ protected:
             return static_cast<TriedMessagesTest *>(messages)->arrive_ ? 1 : 0;
         };
         self.progress = [](void *) { ADD_FAILURE() << "a step made messages advance"; };
-        process_->direct_messages().offer(self, 5);
+        process_->gpus().direct_messages().offer(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
         other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
@@ -166,7 +166,7 @@ protected:
             return 1;
         };
         self.progress = [](void *) {};
-        process_->direct_messages().offer(self, 5);
+        process_->gpus().direct_messages().offer(self, 5);
         const hetcoll_facts facts[] = {process_->facts()};
         other_ = std::make_unique<Communicator>(*process_, self, facts[0], facts);
     }
@@ -187,10 +187,10 @@ TEST_F(CarriedMessagesTest, WhatAPoolMadeGoesThroughPinnedMemory)
     const hetcoll_call alone = call(input, result, kMany);
     Operation first(*other_, alone);
     EXPECT_EQ(finish(first), HETCOLL_SUCCESS);
-    auto bounce = process_->pool().borrow_device(*process_->pointers().find(input.data()),
-                                                 Sends::kDirectIfPossible);
+    auto bounce = process_->gpus().pool().borrow_device(
+        *process_->gpus().pointers().find(input.data()), Sends::kDirectIfPossible);
     ASSERT_TRUE(bounce.ok() && (*bounce)->direct());
-    process_->pool().give_back(std::move(*bounce));
+    process_->gpus().pool().give_back(std::move(*bounce));
 
     const std::vector<int> numbers = mine(kMany);
     const std::size_t bytes = kMany * sizeof(int);
@@ -261,7 +261,7 @@ TEST_F(DeviceCallTest, AFailureOfThePeerMakesTheNextCallFindPeersAnew)
     answer(kDeviceMemory, kDeviceMemory | kFailed);
     EXPECT_EQ(run(call(vector, vector, kMany)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(peer_.said(), whole_call());
-    EXPECT_FALSE(comm_->peers().known());
+    EXPECT_FALSE(comm_->planner().peers().known());
     find_peers();
 }
 

@@ -1,4 +1,5 @@
 // A communicator: what it says when its ranks differ, and its shortest call.
+#include "engine/call/host_calls.h"
 #include "engine/communicator/communicator.h"
 
 #include "engine_process.h"
@@ -147,7 +148,7 @@ protected:
         hetcoll_call call{};
         call.kind = HETCOLL_INT32;
         call.op = HETCOLL_SUM;
-        const Choice choice = comm.chooser().choose(call, 1u << 26, {});
+        const Choice choice = comm.planner().chooser().choose(call, 1u << 26, {});
         EXPECT_EQ(choice.algorithm == Algorithm::kRing, choice.chunk_bytes == 4096);
         return choice.chunk_bytes == 4096;
     }
@@ -290,7 +291,7 @@ TEST_F(HostCallTest, IsServedInOneMeeting)
     Vectors vectors;
     const auto comm = ready(On::kTwoNodes);
     peer_.answer({sum_of(theirs_, kDeviceMemory)}); // whatever the other has
-    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said(), std::vector<Message>{sum_of(mine_, kHostMemory)});
     EXPECT_EQ(vectors.recv, kSums);
     EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
@@ -308,7 +309,7 @@ TEST_F(HostCallTest, IsServedInThePageOfItsNode)
     slot.call[1] = signature_of(call(vectors));
     slot.arrived = 1;
     peer_.answer({});
-    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), HETCOLL_SUCCESS);
     EXPECT_EQ(peer_.said().size(), 0u);
     EXPECT_EQ(comm->group().own_slot().said[1], kHostMemory);
     EXPECT_EQ(vectors.recv, kSums);
@@ -319,7 +320,7 @@ TEST_F(HostCallTest, AFailureOfTheOtherIsTheResultAndPeersAreFoundAnew)
     Vectors vectors;
     const auto comm = ready(On::kTwoNodes);
     peer_.answer({sum_of(theirs_, kDeviceMemory | kFailed)});
-    EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_ERROR_DEVICE);
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), HETCOLL_ERROR_DEVICE);
     EXPECT_EQ(vectors.recv, Vectors{}.recv);
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
     const auto log = take_log();
@@ -333,7 +334,7 @@ TEST_F(HostCallTest, WhatTheOtherSaysOfLargerCallsChangesNothing)
     const auto comm = ready(On::kTwoNodes);
     for (const Flags flags : {kMustStage, kNoMapping, kNewBuffers, kNoPage, kUnreachable}) {
         peer_.answer({sum_of(theirs_, kHostMemory | flags)});
-        EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS) << flags;
+        EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), HETCOLL_SUCCESS) << flags;
     }
 }
 
@@ -343,7 +344,7 @@ TEST_F(HostCallTest, ALostMeetingIsTheNetworksCodeAndItsMessageIsLeftAlone)
     const auto comm = ready(On::kTwoNodes);
     const Messages *const before = &comm->messages();
     peer_.answer({ScriptedPeer::Answer(-7)});
-    EXPECT_EQ(comm->try_host(call(vectors)), -7);
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), -7);
     EXPECT_NE(&comm->messages(), before);
     EXPECT_EQ(counter(HETCOLL_CALLS_FAILED), 1u);
 }
@@ -352,7 +353,7 @@ TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
 {
     Vectors vectors;
     const auto comm = ready(On::kTwoNodes);
-    EXPECT_EQ(comm->small_limit(), hetcoll_default_settings().small_limit);
+    EXPECT_EQ(comm->agreed().small_limit(), hetcoll_default_settings().small_limit);
     Numbers<int> device(Where::kDevice, mine_);
     std::vector<hetcoll_call> others(5, call(vectors));
     others[0].kind = -1;
@@ -362,7 +363,7 @@ TEST_F(HostCallTest, OtherCallsAreNotServedHereAndNobodyHearsOfThem)
     others[4].send = device.data();
     peer_.answer({});
     for (std::size_t i = 0; i < others.size(); ++i) {
-        EXPECT_EQ(comm->try_host(others[i]), std::nullopt) << i;
+        EXPECT_EQ(HostCalls(*comm).try_serve(others[i]), std::nullopt) << i;
     }
     EXPECT_EQ(peer_.said().size(), 0u);
     EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 0u);
@@ -372,7 +373,7 @@ TEST_F(HostCallTest, NoCallIsServedHereBeforeTheCommunicatorIsReady)
 {
     Vectors vectors;
     const auto comm = make(On::kTwoNodes);
-    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), std::nullopt);
 }
 
 class FixedPointHostCallTest : public HostCallTest {
@@ -390,14 +391,14 @@ TEST_F(FixedPointHostCallTest, SumsOfFloatsAreNotServedHereAndAllElseIs)
 {
     Vectors vectors;
     const auto comm = ready(On::kTwoNodes);
-    EXPECT_EQ(comm->fixed_point_bits(), 8);
+    EXPECT_EQ(comm->agreed().fixed_point_bits(), 8);
     hetcoll_call floats = call(vectors);
     floats.kind = HETCOLL_FLOAT32;
-    EXPECT_EQ(comm->try_host(floats), std::nullopt);
+    EXPECT_EQ(HostCalls(*comm).try_serve(floats), std::nullopt);
     floats.op = HETCOLL_MAX;
     for (const hetcoll_call &made : {floats, call(vectors)}) {
         peer_.answer({sum_of(theirs_, kHostMemory)});
-        EXPECT_EQ(comm->try_host(made), HETCOLL_SUCCESS);
+        EXPECT_EQ(HostCalls(*comm).try_serve(made), HETCOLL_SUCCESS);
     }
 }
 
@@ -407,9 +408,9 @@ TEST_F(HostCallTest, AfterASmallCallOnDevicesPeersAreLookedForOnANodeOnly)
 {
     for (const On nodes : {On::kOneNode, On::kTwoNodes}) {
         const auto comm = ready(nodes);
-        EXPECT_FALSE(comm->should_find_peers());
-        comm->note_small_device_call();
-        EXPECT_EQ(comm->should_find_peers(), nodes == On::kOneNode);
+        EXPECT_FALSE(comm->planner().should_find_peers());
+        comm->planner().note_small_device_call();
+        EXPECT_EQ(comm->planner().should_find_peers(), nodes == On::kOneNode);
     }
 }
 
@@ -417,8 +418,8 @@ TEST_F(HostCallTest, WhileThePeersAreToBeFoundNoCallIsServedHere)
 {
     Vectors vectors;
     const auto comm = ready(On::kOneNode);
-    comm->note_small_device_call();
-    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
+    comm->planner().note_small_device_call();
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), std::nullopt);
 }
 
 class PinnedPageTest : public CommunicatorTest {
@@ -440,8 +441,8 @@ TEST_F(PinnedPageTest, IsPinnedOnceForADevice)
 {
     const auto comm = ready(On::kOneNode);
     const CallCount calls("cuMemHostRegister");
-    comm->pin_page(device_);
-    comm->pin_page(device_);
+    comm->page_pins().pin(device_);
+    comm->page_pins().pin(device_);
     EXPECT_EQ(calls.get(), 1u);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
@@ -450,7 +451,7 @@ TEST_F(PinnedPageTest, WithoutAPageNothingIsPinned)
 {
     const auto comm = ready(On::kTwoNodes);
     const CallCount calls("cuMemHostRegister");
-    comm->pin_page(device_);
+    comm->page_pins().pin(device_);
     EXPECT_EQ(calls.get(), 0u);
 }
 
@@ -458,8 +459,8 @@ TEST_F(PinnedPageTest, WhereItCannotBePinnedSmallCallsSaySoOnceAndGoOn)
 {
     const auto comm = ready(On::kOneNode);
     const Faults faults("cuMemHostRegister:*:2");
-    comm->pin_page(device_);
-    comm->pin_page(device_);
+    comm->page_pins().pin(device_);
+    comm->page_pins().pin(device_);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
     EXPECT_TRUE(begins(log[0], "1 hetcoll: small calls go by pageable memory: cuMemHostRegister"))
@@ -475,14 +476,14 @@ TEST_F(UnpinnedPageTest, IsNotPinnedBeyondTheBoundOfMemory)
 {
     const auto comm = ready(On::kOneNode);
     Numbers<int> vector(Where::kDevice, {1});
-    const auto bounce =
-        process_->pool().borrow_device(*process_->pointers().find(vector.data()), Sends::kBounced);
+    const auto bounce = process_->gpus().pool().borrow_device(
+        *process_->gpus().pointers().find(vector.data()), Sends::kBounced);
     ASSERT_TRUE(bounce.ok());
     const auto more = (*bounce)->device()->make_pinned(256u << 10);
     ASSERT_TRUE(more.ok());
     take_log();
     const CallCount calls("cuMemHostRegister");
-    comm->pin_page(device_);
+    comm->page_pins().pin(device_);
     EXPECT_EQ(calls.get(), 0u);
     const auto log = take_log();
     ASSERT_EQ(log.size(), 1u);
@@ -499,8 +500,8 @@ TEST_F(HostCallTest, ACommunicatorOfOneRankMeetsNobody)
     EXPECT_EQ(comm->make_ready(kTag), Progress::kDone);
     EXPECT_TRUE(comm->is_ready());
     EXPECT_FALSE(comm->group().uses_pages());
-    EXPECT_FALSE(comm->peers().known());
-    EXPECT_EQ(comm->try_host(call(vectors)), std::nullopt);
+    EXPECT_FALSE(comm->planner().peers().known());
+    EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), std::nullopt);
     EXPECT_EQ(peer_.said().size(), 0u);
     EXPECT_EQ(take_log(), std::vector<std::string>{});
 }
@@ -511,7 +512,7 @@ TEST_F(HostCallTest, WhatACommunicatorHasServedIsCountedWhenItIsGone)
     {
         const auto comm = ready(On::kTwoNodes);
         peer_.answer({sum_of(theirs_, kHostMemory)});
-        EXPECT_EQ(comm->try_host(call(vectors)), HETCOLL_SUCCESS);
+        EXPECT_EQ(HostCalls(*comm).try_serve(call(vectors)), HETCOLL_SUCCESS);
     }
     EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }

@@ -2,6 +2,7 @@
 // or is a script of what it says in one meeting after the other.
 #pragma once
 
+#include "engine/call/host_calls.h"
 #include "engine/call/operation.h"
 #include "engine/call/operation_queue.h"
 #include "engine/call/refusals.h"
@@ -171,13 +172,13 @@ public:
     void find_peers()
     {
         for (int rank = 0; rank < size(); ++rank) {
-            ranks_[rank].comm->note_small_device_call();
+            ranks_[rank].comm->planner().note_small_device_call();
             call(rank, found_by_.emplace_back(Where::kDevice, std::vector<int>(1)), 1);
         }
         ASSERT_TRUE(run());
         for (int rank = 0; rank < size(); ++rank) {
             ASSERT_EQ(result(rank), HETCOLL_SUCCESS);
-            ASSERT_TRUE(comm(rank).peers().known());
+            ASSERT_TRUE(comm(rank).planner().peers().known());
         }
         take_log();
     }

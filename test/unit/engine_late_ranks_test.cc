@@ -48,7 +48,7 @@ protected:
         ranks_.find_peers();
         for (int rank = 0; rank < 3; ++rank) {
             const std::vector<std::uint64_t> waits = {900'000, 900'000, 900'000, 900'000, 5, 5};
-            ranks_.comm(rank).chooser().take_arrivals(waits);
+            ranks_.comm(rank).planner().chooser().take_arrivals(waits);
             ASSERT_EQ(ranks_.counter(rank, HETCOLL_LATE_RANK), kLate + 1u);
         }
     }
@@ -81,10 +81,10 @@ protected:
     void begin_without_the_late_one()
     {
         start_others();
-        const std::uint64_t before = ranks_.comm(0).executor().moves();
+        const std::uint64_t before = ranks_.comm(0).planner().executor().moves();
         ASSERT_TRUE(ranks_.step_until(kOthers, [this] { return early(0) == 1 && early(1) == 1; }));
-        ASSERT_TRUE(ranks_.step_until(kOthers,
-                                      [&] { return ranks_.comm(0).executor().moves() != before; }));
+        ASSERT_TRUE(ranks_.step_until(
+            kOthers, [&] { return ranks_.comm(0).planner().executor().moves() != before; }));
         for (int turn = 0; turn < 200; ++turn) {
             ranks_.step(kOthers);
         }
@@ -203,10 +203,10 @@ TEST_F(LateRanksTest, ALateRankWithANewBufferHasItMappedAndTheSumGoesOn)
     begin_without_the_late_one();
     Numbers<int> other(Where::kDevice, numbers_of(kLate));
     ranks_.call(kLate, other, kCount);
-    const std::uint64_t before = ranks_.comm(0).executor().moves();
+    const std::uint64_t before = ranks_.comm(0).planner().executor().moves();
     std::uint64_t least = before;
     ASSERT_TRUE(ranks_.step_until({0, 1, kLate}, [&] {
-        least = std::min(least, ranks_.comm(0).executor().moves());
+        least = std::min(least, ranks_.comm(0).planner().executor().moves());
         return ranks_.is_over(0) && ranks_.is_over(1) && ranks_.is_over(kLate);
     }));
     EXPECT_EQ(least, before); // nothing is done twice
@@ -249,7 +249,7 @@ TEST_F(LateRanksTest, AFailureOfTheLateRankStopsWhatWasBegunAndPeersAreFoundAnew
     begin_without_the_late_one();
     end_with({kFailed, kFailed}, HETCOLL_ERROR_DEVICE);
     expect_inputs();
-    EXPECT_FALSE(ranks_.comm(0).peers().known());
+    EXPECT_FALSE(ranks_.comm(0).planner().peers().known());
 }
 
 TEST_F(LateRanksTest, ALateRankThatMustStageMakesAllStageTheirInputs)
@@ -312,7 +312,8 @@ TEST_F(LateRanksTest, ALateRankThatCannotMapStopsWhatWasBegunAndNobodyMapsAgain)
         kLate, {kDeviceMemory | kNewBuffers, kDeviceMemory | kNewBuffers | kNoMapping | kNeverMap});
     ASSERT_TRUE(ranks_.step_until({0, 1, kLate}, [this] { return ranks_.is_over(kLate); }));
     ASSERT_TRUE(ranks_.step_until(kOthers, [this] {
-        return !ranks_.comm(0).peers().found().maps && !ranks_.comm(1).peers().found().maps;
+        return !ranks_.comm(0).planner().peers().found().maps &&
+               !ranks_.comm(1).planner().peers().found().maps;
     }));
     expect_inputs(); // which go by messages from here on
     EXPECT_FALSE(ranks_.is_over(0));

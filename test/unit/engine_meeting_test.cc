@@ -115,7 +115,7 @@ void compare_calls(Nodes &nodes)
 {
     nodes.network.allow_shorter();
     for (const auto &group : nodes.group) {
-        group->compare_calls();
+        group->own_call().compare_all();
     }
 }
 
@@ -247,7 +247,7 @@ TEST_P(MeetingTest, EveryRankHearsThatOneIsInAnotherCallAndOneRankSaysSo)
             for (int rank = 0; rank < size; ++rank) {
                 const std::size_t count = mistake && rank == odd ? counts[turn / 2 % 4] : 2;
                 NodeGroup &group = *nodes.group[rank];
-                group.begin_call(signature_of(sum_of_ints(count)));
+                group.own_call().begin(signature_of(sum_of_ints(count)));
                 std::byte *const mine = Meeting::payload(group, 4 * count, messages[rank]->mine);
                 for (std::size_t i = 0; i < count; ++i) {
                     const int part = rank + 1;
@@ -302,7 +302,7 @@ int sum_ones(Nodes &nodes, std::size_t count)
     for (std::size_t rank = 0; rank < nodes.group.size(); ++rank) {
         NodeGroup &group = *nodes.group[rank];
         messages.push_back(std::make_unique<Messages>());
-        group.begin_call(signature_of(sum_of_ints(count)));
+        group.own_call().begin(signature_of(sum_of_ints(count)));
         std::byte *const mine = Meeting::payload(group, 4 * count, messages[rank]->mine);
         const std::vector<int> ones(count, 1);
         std::memcpy(mine, ones.data(), 4 * count);
@@ -401,8 +401,8 @@ TEST_P(MeetingTest, WhereARankCanPayForNoRoomAllSumPieceByPiece)
         EXPECT_EQ(nodes.group[poor]->has_room(2 * ControlPage::kSlotPayloadBytes),
                   ranks == 1 && nodes.group[poor]->uses_pages());
         const int leader = nodes.group[poor]->local_ranks()[0];
-        EXPECT_EQ(nodes.group[leader]->take_shortage(), ranks > 1); // for all of its node
-        EXPECT_FALSE(nodes.group[leader]->take_shortage());
+        EXPECT_EQ(nodes.group[leader]->problem().take_shortage(), ranks > 1); // for all of its node
+        EXPECT_FALSE(nodes.group[leader]->problem().take_shortage());
     }
 }
 
@@ -425,7 +425,7 @@ bool meets(Nodes &nodes, unsigned number)
     Messages messages[3];
     Meeting meeting[3];
     for (int rank = 0; rank < 3; ++rank) {
-        nodes.group[rank]->begin_call(signature_of(numbered(2, number)));
+        nodes.group[rank]->own_call().begin(signature_of(numbered(2, number)));
         meeting[rank].start(*nodes.group[rank], messages[rank], 1, kHostMemory);
     }
     bool right = true;
@@ -450,12 +450,12 @@ TEST(Meeting, ARankThatHasHandedOnAnotherCallIsNotWaitedFor)
     Messages messages[3];
     Meeting meeting[3];
     for (const int rank : {0, 1}) {
-        nodes.group[rank]->begin_call(signature_of(numbered(2, 2)));
+        nodes.group[rank]->own_call().begin(signature_of(numbered(2, 2)));
         meeting[rank].start(*nodes.group[rank], messages[rank], 1, kHostMemory);
         EXPECT_EQ(meeting[rank].step(), Progress::kPending);
     }
-    EXPECT_FALSE(nodes.group[2]->hand_on(barrier(2))); // it has to look
-    const auto begun = nodes.group[2]->begun_instead(barrier(2));
+    EXPECT_FALSE(nodes.group[2]->handed_on().tell(barrier(2))); // it has to look
+    const auto begun = nodes.group[2]->handed_on().begun_instead(barrier(2));
     ASSERT_TRUE(begun);
     EXPECT_EQ(begun->call, signature_of(numbered(2, 2)));
     for (const int rank : {0, 1}) {
@@ -480,9 +480,9 @@ TEST(Meeting, ARankThatHasHandedOnAnEarlierCallIsWaitedFor)
     ComparingNode nodes;
     Messages messages;
     Meeting meeting;
-    nodes.group[0]->begin_call(signature_of(numbered(2, 2)));
+    nodes.group[0]->own_call().begin(signature_of(numbered(2, 2)));
     meeting.start(*nodes.group[0], messages, 1, kHostMemory);
-    static_cast<void>(nodes.group[2]->hand_on(barrier(1)));
+    static_cast<void>(nodes.group[2]->handed_on().tell(barrier(1)));
     for (int poll = 0; poll < 100; ++poll) {
         ASSERT_EQ(meeting.step(), Progress::kPending);
     }
@@ -492,10 +492,10 @@ TEST(Meeting, TheLaterOfTwoRanksThatHandOnDifferentCallsSeesTheOther)
 {
     ComparingNode nodes;
     const CallSignature bcast = signature_of_move(HETCOLL_BCAST, 8, 0, 1);
-    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(1)));
-    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(1)));
-    EXPECT_FALSE(nodes.group[2]->hand_on(bcast));
-    const auto begun = nodes.group[2]->begun_instead(bcast);
+    EXPECT_TRUE(nodes.group[0]->handed_on().tell(barrier(1)));
+    EXPECT_TRUE(nodes.group[1]->handed_on().tell(barrier(1)));
+    EXPECT_FALSE(nodes.group[2]->handed_on().tell(bcast));
+    const auto begun = nodes.group[2]->handed_on().begun_instead(bcast);
     ASSERT_TRUE(begun);
     EXPECT_EQ(begun->call, barrier(1));
 }
@@ -504,17 +504,17 @@ TEST(Meeting, ARankThatIsInAHandedOnCallSeesWhereTheOthersAre)
 {
     ComparingNode nodes;
     ASSERT_TRUE(meets(nodes, 1));
-    const NodeGroup &own = *nodes.group[0];
-    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(2)));
+    const HandedOn &own = nodes.group[0]->handed_on();
+    EXPECT_TRUE(nodes.group[0]->handed_on().tell(barrier(2)));
     EXPECT_FALSE(own.place_of(1, barrier(2)).has_come);
-    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(2)));
+    EXPECT_TRUE(nodes.group[1]->handed_on().tell(barrier(2)));
     EXPECT_TRUE(own.place_of(1, barrier(2)).has_come);
     EXPECT_FALSE(own.place_of(1, barrier(2)).call);
-    EXPECT_TRUE(nodes.group[1]->hand_on(barrier(3)));
+    EXPECT_TRUE(nodes.group[1]->handed_on().tell(barrier(3)));
     EXPECT_TRUE(own.place_of(1, barrier(2)).has_come) << "and gone on";
     EXPECT_FALSE(own.place_of(2, barrier(2)).has_come);
     const CallSignature bcast = signature_of_move(HETCOLL_BCAST, 8, 0, 2);
-    EXPECT_FALSE(nodes.group[2]->hand_on(bcast));
+    EXPECT_FALSE(nodes.group[2]->handed_on().tell(bcast));
     EXPECT_EQ(own.place_of(2, barrier(2)).call, bcast);
 }
 
@@ -522,11 +522,11 @@ TEST(Meeting, ARankThatIsInAHandedOnCallSeesWhoWaitsInAnotherOne)
 {
     ComparingNode nodes;
     ASSERT_TRUE(meets(nodes, 1));
-    const NodeGroup &own = *nodes.group[0];
-    EXPECT_TRUE(nodes.group[0]->hand_on(barrier(2)));
+    const HandedOn &own = nodes.group[0]->handed_on();
+    EXPECT_TRUE(nodes.group[0]->handed_on().tell(barrier(2)));
     Messages messages;
     Meeting meeting;
-    nodes.group[1]->begin_call(signature_of(numbered(2, 2)));
+    nodes.group[1]->own_call().begin(signature_of(numbered(2, 2)));
     meeting.start(*nodes.group[1], messages, 1, kHostMemory);
     EXPECT_EQ(meeting.step(), Progress::kPending);
     EXPECT_EQ(own.place_of(1, barrier(2)).call, signature_of(numbered(2, 2)));
@@ -537,27 +537,27 @@ TEST(Meeting, AMeetingWhileARankIsInAHandedOnCallChangesNoPlace)
 {
     ComparingNode nodes;
     for (const int rank : {0, 1}) {
-        EXPECT_TRUE(nodes.group[rank]->hand_on(barrier(1)));
+        EXPECT_TRUE(nodes.group[rank]->handed_on().tell(barrier(1)));
     }
     ASSERT_TRUE(meets(nodes, 2));
-    EXPECT_TRUE(nodes.group[0]->place_of(1, barrier(1)).has_come);
-    EXPECT_TRUE(nodes.group[2]->hand_on(barrier(1)));
-    EXPECT_TRUE(nodes.group[0]->place_of(2, barrier(1)).has_come);
+    EXPECT_TRUE(nodes.group[0]->handed_on().place_of(1, barrier(1)).has_come);
+    EXPECT_TRUE(nodes.group[2]->handed_on().tell(barrier(1)));
+    EXPECT_TRUE(nodes.group[0]->handed_on().place_of(2, barrier(1)).has_come);
 }
 
 // A rank that roots broadcasts waits for nobody, so it may be far ahead.
 TEST(Meeting, ACallOfALateRankIsNotTakenForOneOfLaterNumber)
 {
     ComparingNode nodes;
-    EXPECT_TRUE(nodes.group[2]->hand_on(barrier(7)));
+    EXPECT_TRUE(nodes.group[2]->handed_on().tell(barrier(7)));
     for (const std::uint32_t later : {0x10u, 0x10000u, 0x40000000u}) {
         const CallSignature bcast = signature_of_move(HETCOLL_BCAST, 8, 0, 7 + later);
-        EXPECT_TRUE(nodes.group[0]->hand_on(bcast)) << later;
-        EXPECT_FALSE(nodes.group[0]->begun_instead(bcast)) << later;
-        EXPECT_FALSE(nodes.group[0]->place_of(2, bcast).has_come) << later;
-        EXPECT_FALSE(nodes.group[0]->place_of(2, bcast).call) << later;
+        EXPECT_TRUE(nodes.group[0]->handed_on().tell(bcast)) << later;
+        EXPECT_FALSE(nodes.group[0]->handed_on().begun_instead(bcast)) << later;
+        EXPECT_FALSE(nodes.group[0]->handed_on().place_of(2, bcast).has_come) << later;
+        EXPECT_FALSE(nodes.group[0]->handed_on().place_of(2, bcast).call) << later;
     }
-    EXPECT_EQ(nodes.group[0]->last_handed_on(2), barrier(7));
+    EXPECT_EQ(nodes.group[0]->handed_on().last_of(2), barrier(7));
 }
 
 TEST(Meeting, ReportsTheCodeOfAFailedSend)

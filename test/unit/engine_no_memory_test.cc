@@ -168,7 +168,7 @@ protected:
         for (int rank = 0; rank < 3; ++rank) {
             ASSERT_EQ(ranks_->result(rank), result) << "rank " << rank;
             if (aggregator_ && result == HETCOLL_SUCCESS) {
-                ASSERT_TRUE(ranks_->comm(rank).aggregation().joined()) << "rank " << rank;
+                ASSERT_TRUE(ranks_->comm(rank).planner().aggregation().joined()) << "rank " << rank;
                 ASSERT_GT(ranks_->counter(rank, HETCOLL_CALLS_IN_NETWORK), 0U);
             }
             if (result == HETCOLL_SUCCESS) {
@@ -287,9 +287,10 @@ TEST_P(HostReserveTest, WithoutMemoryToChooseAnAlgorithmACallBecomesAnOperation)
         ranks_->made(rank).kind = HETCOLL_FLOAT32;
     }
     {
+        HostCalls host_calls(ranks_->comm(2));
         FailingAllocations shortage(1);
         shortage.turn(true);
-        EXPECT_EQ(ranks_->comm(2).try_host(ranks_->made(2)), std::nullopt);
+        EXPECT_EQ(host_calls.try_serve(ranks_->made(2)), std::nullopt);
         EXPECT_TRUE(shortage.have_failed());
     }
     ASSERT_TRUE(ranks_->run());

@@ -138,7 +138,7 @@ TEST(NodeGroup, NobodyUsesPagesWhenOneRankCannotAttach)
     for (int rank = 0; rank < nodes.size(); ++rank) {
         EXPECT_FALSE(nodes.group[rank]->uses_pages());
         EXPECT_FALSE(nodes.group[rank]->page().exists());
-        EXPECT_EQ(nodes.group[rank]->take_problem().ok(), rank != 3) << rank;
+        EXPECT_EQ(nodes.group[rank]->problem().take().ok(), rank != 3) << rank;
     }
     EXPECT_EQ(nodes.network.unmatched(), 0);
 }
@@ -165,9 +165,9 @@ TEST(NodeGroup, NobodyUsesPagesWhenARanksShareOfSharedMemoryIsSpent)
     for (int i = 0; i < 2; ++i) {
         const auto third = make();
         EXPECT_FALSE(third->group[1]->uses_pages());
-        EXPECT_TRUE(third->group[1]->take_problem().ok());
-        EXPECT_TRUE(third->group[0]->take_shortage());
-        EXPECT_FALSE(third->group[1]->take_shortage());
+        EXPECT_TRUE(third->group[1]->problem().take().ok());
+        EXPECT_TRUE(third->group[0]->problem().take_shortage());
+        EXPECT_FALSE(third->group[1]->problem().take_shortage());
     }
     second.reset();
     EXPECT_TRUE(make()->group[1]->uses_pages());

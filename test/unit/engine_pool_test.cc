@@ -39,9 +39,9 @@ protected:
         take_log();
     }
 
-    [[nodiscard]] Pool &pool() { return process_->pool(); }
-    [[nodiscard]] Contexts &contexts() { return process_->contexts(); }
-    [[nodiscard]] DirectMessages &direct_messages() { return process_->direct_messages(); }
+    [[nodiscard]] Pool &pool() { return process_->gpus().pool(); }
+    [[nodiscard]] Contexts &contexts() { return process_->gpus().contexts(); }
+    [[nodiscard]] DirectMessages &direct_messages() { return process_->gpus().direct_messages(); }
     [[nodiscard]] std::uint64_t counter(hetcoll_counter which)
     {
         return process_->counters().counter(which);
@@ -325,8 +325,8 @@ TEST_F(PoolTest, MemoryWithoutAContextIsInTheSameDeviceWhicheverComesFirst)
     EXPECT_EQ(retained.get(), 1u);
 
     const auto other = make_process(default_settings());
-    const auto primary = *other->contexts().device_of(without);
-    EXPECT_EQ(*other->contexts().device_of(info_), primary);
+    const auto primary = *other->gpus().contexts().device_of(without);
+    EXPECT_EQ(*other->gpus().contexts().device_of(info_), primary);
 }
 
 TEST_F(PoolTest, WhatWasMadeInAContextThatIsGoneIsNotUsedAgain)
@@ -334,7 +334,7 @@ TEST_F(PoolTest, WhatWasMadeInAContextThatIsGoneIsNotUsedAgain)
     CUcontext context = cuda().make_context();
     HETCOLL_REQUIRE(cuda().driver->cuCtxPushCurrent(context));
     const CUdeviceptr memory = cuda().allocate(100); // goes with its context
-    const PointerInfo info = *process_->pointers().find(reinterpret_cast<void *>(memory));
+    const PointerInfo info = *process_->gpus().pointers().find(reinterpret_cast<void *>(memory));
     auto lent = pool().borrow_device(info, Sends::kBounced);
     auto idle = pool().borrow_staging(*contexts().device_of(info), 100);
     ASSERT_TRUE(lent.ok() && idle.ok());

@@ -56,7 +56,7 @@ public:
     [[nodiscard]] CUdeviceptr address() const { return memory_; }
     [[nodiscard]] PointerInfo info(Process &process) const
     {
-        auto found = process.pointers().find(data());
+        auto found = process.gpus().pointers().find(data());
         EXPECT_TRUE(found.ok()) << found.status().message();
         return found.ok() ? *found : PointerInfo{};
     }

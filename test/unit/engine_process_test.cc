@@ -140,10 +140,10 @@ TEST(ProcessTest, RanksWithOtherWordsAreOnOtherNodesOfOneMachine)
     const auto plain = make_process(settings);
     settings.node = "left";
     const auto left = make_process(settings);
-    EXPECT_FALSE(plain->has_node_word());
-    EXPECT_TRUE(left->has_node_word());
-    EXPECT_NE(left->identity().process.host, plain->identity().process.host);
-    EXPECT_EQ(left->identity().machine, plain->identity().machine);
+    EXPECT_FALSE(plain->place().has_node_word());
+    EXPECT_TRUE(left->place().has_node_word());
+    EXPECT_NE(left->place().process().host, plain->place().process().host);
+    EXPECT_EQ(left->place().identity().machine, plain->place().identity().machine);
 }
 
 TEST(ProcessTest, OnlyTheFirstRankOfANodeSpeaksForTheNode)
@@ -175,7 +175,7 @@ TEST(ProcessTest, ATuningTableThatCannotBeReadIsLeftOut)
     settings.tuning_table = "/nowhere/table.json";
     take_log();
     const auto process = make_process(settings);
-    EXPECT_EQ(process->table(), nullptr);
+    EXPECT_EQ(process->tuning().table(), nullptr);
     EXPECT_EQ(process->facts().tuning_table, 0u);
     const auto log = take_log();
     ASSERT_FALSE(log.empty());
@@ -207,7 +207,7 @@ protected:
 TEST_F(AggregatorListTest, HasAllThatTheUserHasSet)
 {
     const auto process = make_process(settings_);
-    const AggregatorList *list = process->aggregators();
+    const AggregatorList *list = process->aggregators().list();
     ASSERT_NE(list, nullptr);
     ASSERT_EQ(list->endpoints.size(), 2u);
     EXPECT_EQ(list->endpoints[1].text(), "right:7002");
@@ -239,7 +239,7 @@ TEST_F(AggregatorListTest, WithoutAKeyThereIsNone)
     settings_.aggregator_key = "";
     take_log();
     const auto process = make_process(settings_);
-    EXPECT_EQ(process->aggregators(), nullptr);
+    EXPECT_EQ(process->aggregators().list(), nullptr);
     EXPECT_EQ(process->facts().aggregators, 0u);
     EXPECT_EQ(take_log()[0],
               "0 hetcoll uses no aggregators: coll_hetcoll_aggregator_key names no file");
@@ -248,9 +248,9 @@ TEST_F(AggregatorListTest, WithoutAKeyThereIsNone)
 TEST_F(AggregatorListTest, AFailureIsRemembered)
 {
     const auto process = make_process(settings_);
-    EXPECT_FALSE(process->aggregators_failed());
-    process->note_aggregators_failed();
-    EXPECT_TRUE(process->aggregators_failed());
+    EXPECT_FALSE(process->aggregators().have_failed());
+    process->aggregators().note_failed();
+    EXPECT_TRUE(process->aggregators().have_failed());
 }
 
 // ---- topology file, notices ----

@@ -36,11 +36,11 @@ public:
                 change(static_cast<int>(rank), settings);
             }
             processes.push_back(make_process(settings));
-            identities.push_back(processes.back()->identity().process);
+            identities.push_back(processes.back()->place().process());
             buffers.emplace_back(kBytes);
             infos.push_back(buffers.back().info(*processes.back()));
-            bounces.push_back(
-                std::move(*processes.back()->pool().borrow_device(infos.back(), Sends::kBounced)));
+            bounces.push_back(std::move(
+                *processes.back()->gpus().pool().borrow_device(infos.back(), Sends::kBounced)));
         }
         if (disguise) {
             disguise(identities);

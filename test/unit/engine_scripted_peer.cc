@@ -139,7 +139,7 @@ void CallTest::find_peers()
     peer_.answer({says(kDeviceMemory), records_of_peer(), prices_of_peer(), says(kDeviceMemory),
                   data_of(theirs(kMany)), says(kDeviceMemory)});
     ASSERT_EQ(run(call(vector, vector, kMany)), HETCOLL_SUCCESS);
-    ASSERT_TRUE(comm_->peers().known());
+    ASSERT_TRUE(comm_->planner().peers().known());
     peer_.answer({});
 }
 
@@ -147,7 +147,8 @@ void CallTest::find_peers()
 Message CallTest::records_of_peer()
 {
     Numbers<int> there(Where::kDevice, {0});
-    auto record = process_->probe(*process_->pointers().find(there.data()));
+    auto record =
+        process_->place().probe(*process_->gpus().pointers().find(there.data()), process_->gpus());
     EXPECT_TRUE(record.ok());
     ++record->host_id;
     std::array<RankRecord, 2> records{};

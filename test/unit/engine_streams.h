@@ -88,9 +88,10 @@ private:
     {
         for (int rank = 0; rank < ranks_.size(); ++rank) {
             const Scratch &scratch = *ranks_.comm(rank).reserved().scratch;
-            const std::size_t count = queued == HETCOLL_NOT_QUEUED
-                                          ? 2 * ranks_.comm(rank).small_limit() / sizeof(int)
-                                          : 1000;
+            const std::size_t count =
+                queued == HETCOLL_NOT_QUEUED
+                    ? 2 * ranks_.comm(rank).agreed().small_limit() / sizeof(int)
+                    : 1000;
             ranks_.call(rank, scratch.data(), scratch.data(), count);
             ranks_.made(rank).queued = queued;
             ranks_.made(rank).context = &all_[rank].calls->prepared();

@@ -13,7 +13,6 @@
 #include "engine/meeting/meeting.h"
 
 #include <array>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,13 +31,6 @@ public:
     model::Kernel kernel;
 };
 using HostBounce = DeviceBounce; // which no call here needs
-
-// No rank frees memory.
-struct Freed {
-    [[nodiscard]] Flags tell() noexcept { return Flags{}; }
-    void hear() noexcept {}
-    void close() noexcept {}
-};
 
 // The vectors are announced where they are, and mapped there.
 class MappedCall {
@@ -98,6 +90,9 @@ private:
     std::vector<MappedPeer> peers_; // by rank
 };
 
+using Planner = class Communicator; // all in one
+using Gpus = Communicator;
+using Process = Communicator;
 class Communicator {
 public:
     Communicator(NodeGroup &node_group, Messages &ranks_messages, const hetcoll_p2p &table,
@@ -106,11 +101,19 @@ public:
           mapped_(node_group, new_buffers)
     {
     }
+    [[nodiscard]] Planner &planner() noexcept { return *this; }
+    [[nodiscard]] Gpus &gpus() noexcept { return *this; }
+    [[nodiscard]] const Communicator &agreed() const noexcept { return *this; }
+    [[nodiscard]] Communicator &same_calls() noexcept { return *this; }
+    [[nodiscard]] Communicator &departure() noexcept { return *this; }
     [[nodiscard]] const hetcoll_p2p &p2p() const noexcept { return p2p_; }
     [[nodiscard]] NodeGroup &group() noexcept { return group_; }
     [[nodiscard]] Membership &membership() noexcept { return membership_; }
     [[nodiscard]] MappedCall &mapped() noexcept { return mapped_; }
-    [[nodiscard]] Freed freed() noexcept { return {}; }
+    [[nodiscard]] Communicator &freed() noexcept { return *this; } // no rank frees memory
+    [[nodiscard]] Flags tell() noexcept { return Flags{}; }
+    void hear() noexcept {}
+    void close() noexcept {}
     [[nodiscard]] Executor &executor() noexcept { return executor_; }
     [[nodiscard]] bool has_streams() const noexcept { return false; }
     [[nodiscard]] Messages &messages() noexcept { return messages_; }
@@ -118,20 +121,17 @@ public:
     [[nodiscard]] bool is_ready() const noexcept { return true; }
     void begin_call(const hetcoll_call &call, const char *) noexcept
     {
-        group_.begin_call(signature_of(call));
+        group_.own_call().begin(signature_of(call));
     }
     [[nodiscard]] static ReduceOp op_of(const hetcoll_call &) noexcept { return ReduceOp::kSum; }
     void give_up_mapping() noexcept {}
     [[nodiscard]] bool should_find_peers() const noexcept { return false; }
     [[nodiscard]] bool has_missed(const hetcoll_call &) const noexcept { return false; }
-    [[nodiscard]] static int fail_differing(const Meeting &) noexcept
-    {
-        return HETCOLL_ERROR_RANGE;
-    }
+    [[nodiscard]] int fail_differing(const Meeting &) noexcept { return HETCOLL_ERROR_RANGE; }
     void forget_peers() noexcept {}
     void find_peers_anew() noexcept {}
     void abandon_messages() noexcept {}
-    [[nodiscard]] bool step_leave() noexcept { return group_.leave(); } // without messages
+    [[nodiscard]] bool step() noexcept { return group_.leave(); } // without messages
     void close_dead() noexcept {}
 
     DeviceBounce bounce; // of its calls
