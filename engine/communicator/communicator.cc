@@ -49,7 +49,7 @@ Communicator::Communicator(Process &process, const hetcoll_p2p &p2p, const hetco
       freed_(gpus().node_sharing(), gpus().contexts(), group_),
       watch_(process.log(), group_, host_names_of(group_.leader_ranks(), facts),
              process.settings().report_after),
-      departure_(gpus(), group_, membership_, requests_, planner_), named_stream_(gpus().contexts())
+      named_stream_(gpus().contexts())
 {
     if (agreed.check == 0) {
         group_.own_call().compare_all();
@@ -70,7 +70,7 @@ Communicator::~Communicator()
 {
     gpus().cpu_views().drop_gone();
     if (p2p_.broken != nullptr) {
-        departure_.close_dead(); // Open MPI may have refused every call since
+        departure().close_dead(); // Open MPI may have refused every call since
     }
 }
 

@@ -74,9 +74,19 @@ public:
     void say_page_problem();
 
     [[nodiscard]] Freed &freed() noexcept { return freed_; }
-    [[nodiscard]] PagePins &page_pins() noexcept { return page_pins_; }
+    // Made by the first call whose GPU copies to the page, because a communicator is light.
+    [[nodiscard]] PagePins &page_pins()
+    {
+        if (page_pins_ == nullptr) {
+            page_pins_ = std::make_unique<PagePins>(process_, group_);
+        }
+        return *page_pins_;
+    }
     [[nodiscard]] Membership &membership() noexcept { return membership_; }
-    [[nodiscard]] Departure &departure() noexcept { return departure_; }
+    [[nodiscard]] Departure departure() noexcept
+    {
+        return {gpus(), group_, membership_, requests_, planner_};
+    }
 
     [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
     // Of queued calls.
@@ -102,14 +112,13 @@ private:
     Watch watch_;
     SameCalls same_calls_{process_.log(), group_};
     Planner planner_{process_, group_, agreed_};
-    Departure departure_;
     Reserved reserved_;
     NamedStream named_stream_;
     const char *tag_ = nullptr;
     Story story_;
     Meeting meeting_;
     std::unique_ptr<Messages> messages_ = std::make_unique<Messages>();
-    PagePins page_pins_{process_, group_};
+    std::unique_ptr<PagePins> page_pins_; // null: nothing was to be pinned yet
 };
 
 } // namespace hetcoll
