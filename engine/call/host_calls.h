@@ -1,6 +1,6 @@
 // Small calls whose buffers are surely host memory on this rank, served without looking any
 // further: programs make thousands of these a second and must not feel hetcoll. The other ranks may
-// have device memory; to them it is a call that goes by host() (engine/call/ways.h).
+// have device memory; to them it is a call that goes by host() (engine/call/protocols.h).
 #pragma once
 
 #include "cuda_kernels/reduction.h"

@@ -49,7 +49,7 @@ Result<RankRecord> Place::probe(const PointerInfo &pointer, Gpus &gpus)
                                        .pid = identity_.process.pid,
                                        .net_devices = net_devices_});
     if (record.ok()) {
-        record->by_cpu = gpus.cpu_views().has_way(pointer.device) ? 1 : 0;
+        record->by_cpu = gpus.cpu_views().can_view(pointer.device) ? 1 : 0;
     }
     return record;
 }
