@@ -7,6 +7,10 @@
 # the highest one. The driver compiles the former for those boards when it loads the kernels, and the
 # latter for GPUs newer than this nvcc. With a list: exactly that, and PTX of its highest.
 #
+# The machine code of several architectures is made of the same PTX where the sources are the same for them: most of the
+# time goes into PTX. `steps` are the architectures from which on the sources differ: what cuda_kernels/ compares with
+# HETCOLL_GPU_ARCH and __CUDA_ARCH__ (config/cuda_arch_flags_test.sh).
+#
 # From CUDA 13 on the fatbin is compressed for size (20 MB to 1.2 MB): that needs a driver of CUDA 12.4
 # or newer, and machine code of CUDA 13 needs a newer one anyway. Older toolkits keep their default,
 # which every driver reads.
@@ -15,6 +19,7 @@ set -eu
 nvcc=$1
 list=${2-}
 embedded=' 62 72 87 88 101 110 '
+steps='60 70 80 89 90'
 
 known=$("$nvcc" --list-gpu-code | sed -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n)
 if [ -z "$known" ]; then
@@ -22,13 +27,25 @@ if [ -z "$known" ]; then
     exit 1
 fi
 
+# ptx_of ARCH: the lowest architecture with the same sources.
+ptx_of() {
+    from=0
+    for step in $steps; do
+        [ "$step" -gt "$1" ] || from=$step
+    done
+    for ptx in $known; do
+        [ "$ptx" -lt "$from" ] || break
+    done
+    echo "$ptx"
+}
+
 flags=
 lowest=
 highest=
 add() {
-    flags="$flags -gencode=arch=compute_$1,code=sm_$1"
-    lowest=${lowest:-$1}
-    highest=$1
+    highest=$(ptx_of "$1")
+    lowest=${lowest:-$highest}
+    flags="$flags -gencode=arch=compute_$highest,code=sm_$1"
 }
 
 if [ -n "$list" ]; then
