@@ -14,7 +14,13 @@ hetcoll_sources += \
 	cuda_kernels/user_op.h \
 	cuda_kernels/user_op.cc
 
-# The kernels for every architecture: one and a half minutes of one core. -fmad=false: no fused multiply-add,
+# What the kernels are made for, written anew only if it is something else than before.
+cuda_kernels/arch_flags: arch-flags-always
+	@test -d cuda_kernels || mkdir -p cuda_kernels
+	@echo '$(NVCC_ARCH_FLAGS)' >$@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv -f $@.new $@; fi
+CLEANFILES += cuda_kernels/arch_flags
+
+# The kernels for every architecture: a minute and a half of one core. -fmad=false: no fused multiply-add,
 # so that a complex product has the same bits as on the host.
 cuda_kernels_fatbin_sources = \
 	cuda_kernels/copy.cuh \
@@ -26,7 +32,7 @@ cuda_kernels_fatbin_sources = \
 	cuda_kernels/signal.cuh \
 	cuda_kernels/wait.cuh
 EXTRA_DIST += $(cuda_kernels_fatbin_sources)
-cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
+cuda_kernels/reduce.fatbin: cuda_kernels/arch_flags $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
 		cuda_kernels/numbers.h cuda_kernels/operations.h cuda_kernels/reduction.h \
 		cuda_kernels/reduction_list.h
 	@test -d cuda_kernels || mkdir -p cuda_kernels
@@ -37,7 +43,7 @@ cuda_kernels/reduce.fatbin: $(cuda_kernels_fatbin_sources) base/element.h cuda_k
 CLEANFILES += cuda_kernels/reduce.fatbin cuda_kernels/reduce.fatbin.tmp
 
 EXTRA_DIST += cuda_kernels/fixed_point.cu
-cuda_kernels/fixed_point.fatbin: cuda_kernels/fixed_point.cu cuda_kernels/fixed_point.cuh \
+cuda_kernels/fixed_point.fatbin: cuda_kernels/arch_flags cuda_kernels/fixed_point.cu cuda_kernels/fixed_point.cuh \
 		cuda_kernels/fixed_point.h base/element.h cuda_kernels/compiler.h cuda_kernels/thread.cuh \
 		cuda_kernels/reduction.h cuda_kernels/signal.cuh
 	@test -d cuda_kernels || mkdir -p cuda_kernels
