@@ -27,9 +27,22 @@ HETCOLL_HD void sum_piece(T *piece, const ReduceInputs &inputs, std::size_t at, 
     }
 }
 
-// The fold of `count` elements of every input, from byte `at` on.
-template <class Op, class T>
-HETCOLL_HD void fold_piece(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+#if defined(__x86_64__)
+#define HETCOLL_WIDE [[gnu::target("avx2")]]
+inline bool has_wide()
+{
+    static const bool has = __builtin_cpu_supports("avx2");
+    return has;
+}
+#else
+#define HETCOLL_WIDE
+inline bool has_wide() { return true; }
+#endif
+
+// The fold of `count` elements of every input, from byte `at` on. Compiled once: a CPU that has not
+// what it needs takes the GPU's code.
+template <class Op, class T> HETCOLL_WIDE void fold_piece(T *piece, const ReduceInputs &inputs,
+                                                          std::size_t at, std::size_t count)
 {
     if constexpr (kRoundsOnce<Op>) {
         sum_piece(piece, inputs, at, count);
@@ -47,38 +60,12 @@ HETCOLL_HD void fold_piece(T *piece, const ReduceInputs &inputs, std::size_t at,
     }
 }
 
-template <class Op, class T>
-void fold_piece_baseline(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
-{
-    fold_piece<Op>(piece, inputs, at, count);
-}
-
-#if defined(__x86_64__)
-template <class Op, class T> [[gnu::target("avx2")]] void
-fold_piece_avx2(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
-{
-    fold_piece<Op>(piece, inputs, at, count);
-}
-inline bool use_avx2()
-{
-    static const bool has = __builtin_cpu_supports("avx2");
-    return has;
-}
-#else
-template <class Op, class T>
-void fold_piece_avx2(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
-{
-    fold_piece<Op>(piece, inputs, at, count);
-}
-inline bool use_avx2() { return false; }
-#endif
-
 // More specialised than the template of reduce.cuh for any inputs and outputs.
 template <class Op, class T> void reduce_as_thread(const ReduceOutputs &outputs,
                                                    const ReduceInputs &inputs, std::size_t count,
                                                    std::size_t thread, std::size_t threads)
 {
-    if (threads != 1) {
+    if (threads != 1 || !has_wide()) {
         reduce_as_thread<Op, T, ReduceOutputs, ReduceInputs>(outputs, inputs, count, thread,
                                                              threads);
         return;
@@ -87,11 +74,7 @@ template <class Op, class T> void reduce_as_thread(const ReduceOutputs &outputs,
     T piece[kPiece];
     for (std::size_t first = 0; first < count; first += kPiece) {
         const std::size_t now = std::min(kPiece, count - first);
-        if (use_avx2()) {
-            fold_piece_avx2<Op>(piece, inputs, first * sizeof(T), now);
-        } else {
-            fold_piece_baseline<Op>(piece, inputs, first * sizeof(T), now);
-        }
+        fold_piece<Op>(piece, inputs, first * sizeof(T), now);
         for (int k = 0; k < output_count(outputs); ++k) {
             auto *const to = static_cast<unsigned char *>(outputs.output[k]) + first * sizeof(T);
             std::memcpy(to, piece, now * sizeof(T));
