@@ -77,6 +77,13 @@ AC_DEFUN([HETCOLL_COMPILERS],
  HETCOLL_TRY_FLAG([-ffunction-sections], [HETCOLL_CODE_FLAGS])
  AC_SUBST([HETCOLL_WARNINGS])
  AC_SUBST([HETCOLL_CODE_FLAGS])
+ # Clang ends with an error where flags differ from the header's; GCC leaves it aside.
+ AC_PREPROC_IFELSE([AC_LANG_SOURCE([[
+    #if !defined(__GNUC__) || defined(__clang__)
+    #error
+    #endif
+    ]])], [hetcoll_precompiled=yes], [hetcoll_precompiled=no])
+ AM_CONDITIONAL([PRECOMPILED_HEADERS], [test "$hetcoll_precompiled" = yes])
  AC_LANG_POP([C++])
  HETCOLL_CX16
  HETCOLL_SUMMARY_LINE([compilers], [$CC, $CXX, warnings are errors: $enable_werror])])

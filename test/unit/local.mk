@@ -16,6 +16,28 @@ include test/unit/sim.mk
 include test/unit/wsp.mk
 include test/unit/tools.mk
 
+# Half of what a test takes to compile is GoogleTest, so GCC reads it compiled. Elsewhere, or where flags differ, the
+# header is read as it is.
+if HAVE_GTEST
+if PRECOMPILED_HEADERS
+test/unit/%_test.$(OBJEXT): private AM_CXXFLAGS += -include test/unit/precompiled.h
+precompiled_header = test/unit/precompiled.h.gch
+$(precompiled_header): test/unit/precompiled.h
+	@$(MKDIR_P) test/unit/$(DEPDIR)
+	$(AM_V_GEN)$(CXXCOMPILE) -MD -MP -MF test/unit/$(DEPDIR)/precompiled.Po -MT $@ -x c++-header -o $@-t $(srcdir)/test/unit/precompiled.h && \
+	mv -f $@-t $@
+-include test/unit/$(DEPDIR)/precompiled.Po
+CLEANFILES += $(precompiled_header) $(precompiled_header)-t test/unit/$(DEPDIR)/precompiled.Po
+$(test_unit_base_test_OBJECTS) $(test_unit_bench_test_OBJECTS) $(test_unit_schedule_test_OBJECTS) \
+	$(test_unit_sim_test_OBJECTS) $(test_unit_tuning_test_OBJECTS) $(test_unit_device_test_OBJECTS) \
+	$(test_unit_pointer_cache_test_OBJECTS) $(test_unit_cuda_kernels_test_OBJECTS) \
+	$(test_unit_transport_test_OBJECTS) $(test_unit_aggregator_test_OBJECTS) $(test_unit_engine_test_OBJECTS) \
+	$(test_unit_emulated_gpu_test_OBJECTS) $(test_unit_topology_test_OBJECTS) \
+	$(test_unit_topology_probe_test_OBJECTS) $(test_unit_wsp_test_OBJECTS) $(test_unit_tools_test_OBJECTS): $(precompiled_header)
+endif
+endif
+EXTRA_DIST += test/unit/precompiled.h
+
 unit_libs = $(core_and_tools) -lgtest_main -lgtest
 unit_tests = test/unit/base_test test/unit/bench_test test/unit/schedule_test test/unit/topology_test test/unit/tuning_test
 unit_tests_openssl = test/unit/aggregator_test
