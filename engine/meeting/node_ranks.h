@@ -16,6 +16,7 @@ public:
     NodeRanks(const hetcoll_p2p &p2p, std::span<const ProcessIdentity> processes);
 
     [[nodiscard]] int nodes() const noexcept { return static_cast<int>(leaders_.ranks().size()); }
+    [[nodiscard]] std::span<const int> node_of() const noexcept { return node_of_; }
     [[nodiscard]] int node_of(int rank) const noexcept { return node_of_[rank]; }
     // The ranks of this rank's node, ascending; the first is its leader.
     [[nodiscard]] const std::vector<int> &local_ranks() const noexcept { return local_.ranks(); }
