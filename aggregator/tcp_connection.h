@@ -26,7 +26,7 @@ struct TcpConnection {
     {
         return tls != nullptr && tls->state() == TlsStream::State::kOpen;
     }
-    // The other side takes nothing for so long.
+    // Whether the other side has taken nothing for `silence_seconds`.
     [[nodiscard]] bool is_unread(Clock::time_point now, int silence_seconds);
     // One record of the first message, put together in `record`. False: the connection is lost.
     [[nodiscard]] bool write_some(std::span<std::byte, kTlsRecordBytes> record);

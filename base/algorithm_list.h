@@ -13,8 +13,8 @@
  *   help         completes "MPI_Allreduce calls ..."
  *
  * A row of the form kTeam brings enumerator##OfTeam, a TeamAlgorithm (schedule/rounds.h), and with
- * kTeamPlan needs nothing else. A new row goes last: the order decides between algorithms of equal prices, and
- * processes tell each other numbers.
+ * kTeamPlan needs nothing else. A new row goes last: the order decides between algorithms of equal
+ * prices, and processes tell each other numbers.
  */
 #ifndef HETCOLL_BASE_ALGORITHM_LIST_H
 #define HETCOLL_BASE_ALGORITHM_LIST_H

@@ -2,8 +2,8 @@
 // Way::host_parts and adapter_parts, of kSideParts.
 #pragma once
 
-#include "machine/links.h"
 #include "machine/build_platform.h"
+#include "machine/links.h"
 #include "plan/way.h"
 #include "schedule/algorithms.h"
 

@@ -89,8 +89,7 @@ TEST(EmulatedTransferTest, ATransferThatIsHeldUpElsewhereLeavesTheRest)
     LinkClock shared, narrow;
     std::vector<Transfer> transfers;
     transfers.emplace_back(std::vector<LinkOfPath>{{&shared, 1}}, 80 * kMs, kStart);
-    transfers.emplace_back(std::vector<LinkOfPath>{{&shared, 1}, {&narrow, 0.2}}, 20 * kMs,
-                           kStart);
+    transfers.emplace_back(std::vector<LinkOfPath>{{&shared, 1}, {&narrow, 0.2}}, 20 * kMs, kStart);
     run(transfers);
     EXPECT_NEAR(static_cast<double>(transfers[0].passed_ns() - kStart), 100.0 * kMs, 20.0 * kMs);
     EXPECT_NEAR(static_cast<double>(transfers[1].passed_ns() - kStart), 100.0 * kMs, 20.0 * kMs);

@@ -1,4 +1,4 @@
-// What nearly every test includes, itself as well: local.mk.
+// Headers that nearly every test includes. local.mk compiles them once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
