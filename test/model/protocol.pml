@@ -1,4 +1,4 @@
-/* One collective call after another at the level of what ranks tell each other: engine/call/, one protocol after the other. Spin
+/* One collective call after another at the level of what ranks tell each other: engine/call/, one protocol after another. Spin
  * (Holzmann, "The SPIN Model Checker", 2003) goes through every order of the ranks' steps and every choice below.
  * A call to the driver may fail wherever the code makes one, FAULTS of them in all. Meetings are whole here: that they
  * are is what meeting_test.cc proves. A comment "= FILE FUNCTION" names the code; protocol_test.sh compares the
@@ -280,7 +280,7 @@ running: /* = run.cc start_run, step_run */
 #if MUTANT == 2
         failed = false;                                         /* forgets what the executor says */
 #endif
-        meet(mClose, TOLD); /* = allreduce.cc run_chosen, in_network.cc in_network, collective.cc collective, prepared.cc prepared */
+        meet(mClose, TOLD); /* = run.cc close, allreduce.cc run_chosen, in_network.cc in_network, collective.cc collective, prepared.cc prepared */
 #if MUTANT == 3
         all = (failed -> FAILED : 0);                           /* looks at its own flags only */
 #endif
@@ -330,7 +330,7 @@ piece:  /* = in_network.cc in_network */
         if                                                      /* the aggregator answers, or is lost */
         :: lost = false; overwritten = true
         :: lost = true; overwritten = false; printf("rank %d: has lost its aggregator\n", r)
-        :: lost = true; overwritten = true; printf("rank %d: has lost its aggregator half-protocol\n", r)
+        :: lost = true; overwritten = true; printf("rank %d: has lost its aggregator half-way\n", r)
         fi;
         lose_part();
         if :: lost && !kept -> failed = true :: else fi;
