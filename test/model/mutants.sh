@@ -125,7 +125,7 @@ mutant operation "does not ask whether peers stay" $o/allreduce.cc '/co_await pe
 mutant operation "no closing agreement" $o/allreduce.cc 's/const Flags closed = co_await close(call, timed);/const Flags closed{};/'
 mutant operation "closes before it has run" $o/allreduce.cc '/co_await ran(call);/d;s/const Flags closed = co_await close(call, timed);/&\n    co_await ran(call);/'
 mutant operation "its work is over when it begins" $o/run.cc 's/^    if (row_of(choice.algorithm).is_one_kernel()) {/    call.comm.membership().touches_no_peers();\n&/'
-mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        Status early;\n        co_await map(call, choice, early);\n&/'
+mutant operation "maps before the agreement" $o/allreduce.cc 's/^        call.start_agreement();/        static_cast<void>(co_await map(call, choice));\n&/'
 mutant operation "announces nothing" $o/publish.cc 's/call.failure.ok() \&\& call.planner.mapped().publish()/false/'
 
 q=engine/call/operation_queue
