@@ -243,7 +243,7 @@ bool poll_join(Call &call)
 Polled join(Call &call)
 {
     call.planner.aggregation().start(call.comm.messages(), call.args->tag);
-    return {poll_join, call};
+    return Polled({poll_join, call});
 }
 
 Task<int> in_network(Call &call, Choice choice)

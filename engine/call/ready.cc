@@ -35,6 +35,6 @@ bool poll_ready(Call &call)
 
 } // namespace
 
-Polled make_ready(Call &call) noexcept { return {poll_ready, call}; }
+Polled make_ready(Call &call) noexcept { return Polled({poll_ready, call}); }
 
 } // namespace hetcoll

@@ -193,10 +193,11 @@ Timed start_run(Call &call, Choice choice, LateRanks *late)
 
 Polled peers_stay(Call &call) noexcept
 {
-    return {[](Call &of) { return !of.mapped || of.comm.membership().may_touch_peers(); }, call};
+    return Polled(
+        {[](Call &of) { return !of.mapped || of.comm.membership().may_touch_peers(); }, call});
 }
 
-Polled ran(Call &call) noexcept { return {step_run, call}; }
+Polled ran(Call &call) noexcept { return Polled({step_run, call}); }
 
 Task<Flags> close(Call &call, Timed timed)
 {

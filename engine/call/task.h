@@ -221,33 +221,13 @@ private:
     std::coroutine_handle<promise_type> handle_;
 };
 
-struct Call;
-
-// co_await: goes on when poll(call) is true.
-class Polled final : public Wait {
-public:
-    Polled(bool (*poll)(Call &), Call &call) noexcept : poll_(poll), call_(call) {}
-
-    [[nodiscard]] bool is_over() override { return poll_(call_); }
-    [[nodiscard]] bool await_ready() { return poll_(call_); }
-    template <class Promise> void await_suspend(std::coroutine_handle<Promise> self) noexcept
-    {
-        self.promise().frames().suspend(self, *this);
-    }
-    void await_resume() const noexcept {}
-
-private:
-    bool (*poll_)(Call &);
-    Call &call_;
-};
-
 // co_await until(poll): goes on when poll() is true. co_await until(poll, value) is then value().
 struct NoValue {
     void operator()() const noexcept {}
 };
 template <class Poll, class Value> class Until final : public Wait {
 public:
-    Until(Poll poll, Value value) noexcept : poll_(poll), value_(value) {}
+    explicit Until(Poll poll, Value value = {}) noexcept : poll_(poll), value_(value) {}
 
     [[nodiscard]] bool is_over() override { return poll_(); }
     [[nodiscard]] bool await_ready() { return poll_(); }
@@ -266,5 +246,15 @@ template <class Poll, class Value = NoValue>
 {
     return Until<Poll, Value>(poll, value);
 }
+
+struct Call;
+
+// A wait of a call whose poll is a function, so that a header can declare who returns it.
+struct PollOfCall {
+    bool (*poll)(Call &);
+    Call &call;
+    [[nodiscard]] bool operator()() const { return poll(call); }
+};
+using Polled = Until<PollOfCall, NoValue>;
 
 } // namespace hetcoll

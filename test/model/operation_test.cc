@@ -77,7 +77,7 @@ Task<int> with_own_vector(Call &call) { return no_way(call); }
 bool joins(const Call &) noexcept { return false; }
 Polled join(Call &call)
 {
-    return {[](Call &) { return true; }, call};
+    return Polled({[](Call &) { return true; }, call});
 }
 void start_finding_peers(Call &) {}
 bool poll_peers(Call &) { return true; }
@@ -117,7 +117,7 @@ bool try_borrow_bounce(Call &call)
     }
     return true;
 }
-Polled make_ready(Call &call) noexcept { return {try_borrow_bounce, call}; }
+Polled make_ready(Call &call) noexcept { return Polled({try_borrow_bounce, call}); }
 bool Call::borrow_frames() noexcept
 {
     frames.use(comm.frames);
