@@ -88,11 +88,6 @@ Progress Communicator::make_ready(int tag)
 
 void Communicator::say_page_problem() { hetcoll::say_page_problem(process_, group_); }
 
-int Communicator::look_at_handed_on(CallSignature call) noexcept
-{
-    return same_calls_.look_at_handed_on(call);
-}
-
 void Communicator::abandon_messages() noexcept
 {
     try {

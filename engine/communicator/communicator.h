@@ -63,7 +63,8 @@ public:
     // call's error, if those beside this one have begun another call.
     [[nodiscard]] [[gnu::always_inline]] int hand_on(CallSignature call) noexcept
     {
-        return group_.handed_on().tell(call) ? HETCOLL_SUCCESS : look_at_handed_on(call);
+        return group_.handed_on().tell(call) ? HETCOLL_SUCCESS
+                                             : same_calls_.look_at_handed_on(call);
     }
     [[nodiscard]] SameCalls &same_calls() noexcept { return same_calls_; }
     // Says who is missing when the current call waits long.
@@ -99,8 +100,6 @@ public:
     [[nodiscard]] Story &story() noexcept { return story_; }
 
 private:
-    [[nodiscard]] int look_at_handed_on(CallSignature call) noexcept;
-
     Process &process_;
     OpenRequests requests_;
     const hetcoll_p2p &p2p_; // of requests_

@@ -8,15 +8,14 @@ void PagePins::pin(Device &device)
     SharedPage &made = page.rooms().data() != nullptr ? page.rooms() : page.memory();
     const unsigned long long context = device.context_ref()->id();
     if (group_.local_size() == 1 || !page.exists() ||
-        (pins_ != nullptr && pins_->context == context && pins_->made == made.data())) {
+        (pins_ && pins_->context == context && pins_->made == made.data())) {
         return;
     }
     const QueuedCalls::Waiting waiting(&gpus_.contexts().queued());
     if (!waiting.may()) {
         return;
     }
-    pins_ = nullptr;
-    pins_ = std::make_unique<Pins>(Pins{context, made.data(), {}, {}});
+    pins_ = Pins{context, made.data(), {}, {}};
     const std::size_t bytes = page.memory().bytes() + page.rooms().bytes();
     if (!gpus_.pool().may_hold(bytes)) {
         log(log_, 1,

@@ -6,7 +6,7 @@
 #include "engine/process/process.h"
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 
 namespace hetcoll {
 
@@ -33,8 +33,8 @@ private:
     const Log &log_;
     Gpus &gpus_;
     NodeGroup &group_;
-    std::size_t most_bytes_;     // coll_hetcoll_max_memory
-    std::unique_ptr<Pins> pins_; // null: nothing was to be pinned yet
+    std::size_t most_bytes_;   // coll_hetcoll_max_memory
+    std::optional<Pins> pins_; // nothing: nothing was to be pinned yet
 };
 
 } // namespace hetcoll
