@@ -9,20 +9,23 @@ namespace hetcoll {
 namespace {
 
 // In a ring each rank carries 2(n-1)/n of the ring's part, all ranks at the same time.
+HybridPaths ring_paths(const Links &links, double rank_gbps, double message_us, int ranks)
+{
+    const double steps = 2.0 * (ranks - 1);
+    return {.direct_gbps = links.tree_gbps,
+            .host_gbps = rank_gbps * ranks / steps,
+            .host_us = steps * message_us};
+}
+
 HybridPaths hybrid_paths(const Links &links, int ranks)
 {
-    const double rank_gbps = links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps;
-    return {.direct_gbps = links.tree_gbps,
-            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
-            .host_us = 2.0 * (ranks - 1) * links.host_latency_us};
+    return ring_paths(links, links.host_shared_gbps > 0 ? links.host_shared_gbps : links.host_gbps,
+                      links.host_latency_us, ranks);
 }
 
 HybridPaths adapter_paths(const Links &links, int ranks)
 {
-    const double rank_gbps = links.by_adapters ? links.adapter_gbps : 0;
-    return {.direct_gbps = links.tree_gbps,
-            .host_gbps = rank_gbps * ranks / (2.0 * (ranks - 1)),
-            .host_us = 0};
+    return ring_paths(links, links.by_adapters ? links.adapter_gbps : 0, 0, ranks);
 }
 
 // How many of kSideParts parts of a vector go another way while packed trees carry the rest: so
