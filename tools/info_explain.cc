@@ -282,6 +282,33 @@ Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call
     return query;
 }
 
+// A collective that is not priced.
+Explained explain_other(const CallRequest &call, const Query &query)
+{
+    std::string answer = explain_collective(call.collective, query);
+    Json json = {{"call",
+                  {{"collective", call.collective},
+                   {"bytes", query.bytes},
+                   {"ranks", query.ranks},
+                   {"nodes", query.nodes}}},
+                 {"answer", answer}};
+    return {std::move(answer), std::move(json)};
+}
+
+template <class Explain> std::string at_all_sizes(const ExplainRequest &request,
+                                                  const CallRequest &call, Explain explain_size)
+{
+    std::string text;
+    Json json = json_document("hetcoll_info");
+    json["explain"] = Json::array();
+    for (const std::size_t bytes : call.bytes) {
+        Explained one = explain_size(bytes);
+        text += (text.empty() ? "" : "\n") + one.text;
+        json["explain"].push_back(std::move(one.json));
+    }
+    return request.json ? json_text(json) : text;
+}
+
 // What coll_hetcoll_shares makes of the ranks of the call.
 struct Shares {
     std::string text; // empty: it is off
@@ -422,49 +449,37 @@ Status check_explain(const CommandLine &line, const ExplainRequest &request,
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
                                      const Topology *topology)
 {
-    const Result<Query> asked = parse_query(request, call);
+    Result<Query> asked = parse_query(request, call);
     if (!asked.ok()) {
-        return error(asked.status().code(), "%s", asked.status().message().c_str());
+        return asked.take_status();
     }
     Result<Query> query = on_machine(*asked, topology);
     if (!query.ok()) {
         return query.take_status();
     }
+    if (call.collective != "allreduce") {
+        return at_all_sizes(request, call, [&](std::size_t bytes) {
+            query->bytes = bytes;
+            return explain_other(call, *query);
+        });
+    }
     Result<Shares> shares = add_shares(call, topology, *query);
     if (!shares.ok()) {
         return shares.take_status();
     }
-    const Result<JobTable> table = select_table(request, *query, topology);
+    Result<JobTable> table = select_table(request, *query, topology);
     if (!table.ok()) {
-        return error(table.status().code(), "%s", table.status().message().c_str());
+        return table.take_status();
     }
     Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
     if (!prices.ok()) {
         return prices.take_status();
     }
-    std::string text;
-    Json json = json_document("hetcoll_info");
-    json["explain"] = Json::array();
-    for (const std::size_t bytes : call.bytes) {
+    return at_all_sizes(request, call, [&](std::size_t bytes) {
         query->bytes = bytes;
-        text += text.empty() ? "" : "\n";
-        if (call.collective != "allreduce") {
-            const std::string answer = explain_collective(call.collective, *query);
-            json["explain"].push_back({{"call",
-                                        {{"collective", call.collective},
-                                         {"bytes", bytes},
-                                         {"ranks", query->ranks},
-                                         {"nodes", query->nodes}}},
-                                       {"answer", answer}});
-            text += answer;
-            continue;
-        }
-        Explained one = explain(*query, request.small_limit, *table, *prices, shares->text,
-                                topology, request.accumulate == "element");
-        text += one.text;
-        json["explain"].push_back(std::move(one.json));
-    }
-    return request.json ? json_text(json) : text;
+        return explain(*query, request.small_limit, *table, *prices, shares->text, topology,
+                       request.accumulate == "element");
+    });
 }
 
 std::string show_fingerprint(const Topology &topology, bool json)

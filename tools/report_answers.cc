@@ -228,9 +228,9 @@ Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
     CallRequest request;
     request.ranks = ranks.ranks;
     request.nodes = ranks.nodes;
-    const Result<Query> asked = parse_call(request);
+    Result<Query> asked = parse_call(request);
     if (!asked.ok()) {
-        return error(asked.status().code(), "%s", asked.status().message().c_str());
+        return asked.take_status();
     }
     Result<Query> query = on_machine(*asked, input.topology);
     if (!query.ok()) {

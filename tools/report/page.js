@@ -200,7 +200,10 @@ function showCurves(setup) {
         path(points, { style: `stroke:${colourOf(nameOf(curve.algorithm))}`, "stroke-width": 2, ...dash });
     }
     const leastUs = (bytes) => setup.onGpu === 1 && answerTo({ ...setup, bytes })?.prices.find(({ givenUp }) => !givenUp)?.us;
-    const least = sizes.flatMap((bytes) => (leastUs(bytes || 1) ? [[bytes, Math.min(Math.max(leastUs(bytes || 1), ys[0]), ys[1])]] : []));
+    const least = sizes.flatMap((bytes) => {
+        const us = leastUs(bytes || 1);
+        return us ? [[bytes, Math.min(Math.max(us, ys[0]), ys[1])]] : [];
+    });
     if (least.length > 1) path(least, { style: "stroke:var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "2 4" });
     svg.append(cursor);
     svg.addEventListener("pointermove", (event) => {
