@@ -14,4 +14,5 @@ unit_sources_aggregator = \
 	test/unit/aggregator_sums_test.cc \
 	test/unit/aggregator_tcp_house.h \
 	test/unit/aggregator_tcp_test.cc \
+	test/unit/child.h \
 	test/unit/cuda_kernels_reference.cc test/unit/cuda_kernels_reference.h

@@ -2,10 +2,10 @@
 #include "aggregator/openssl_library.h"
 #include "aggregator/tls.h"
 #include "test/unit/aggregator_tcp_house.h"
+#include "test/unit/child.h"
 #include "test/unit/failing_call.h"
 
 #include <arpa/inet.h>
-#include <filesystem>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -50,16 +50,6 @@ public:
 private:
     int fd_;
 };
-
-int descriptors()
-{
-    int count = 0;
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        static_cast<void>(entry);
-        ++count;
-    }
-    return count;
-}
 
 using AggregatorTcpTest = TcpHouse;
 
@@ -164,14 +154,14 @@ TEST_F(AggregatorTcpTest, WhoIsSilentIsShownOut)
 TEST_F(AggregatorTcpTest, TheOldestStrangerGoesForANewOneAndForARank)
 {
     serve({.most_guests = 3});
-    const int before = descriptors();
+    const int before = open_descriptors();
     std::vector<std::unique_ptr<Knock>> strangers;
     for (int i = 0; i < 10; ++i) {
         strangers.push_back(std::make_unique<Knock>(plan_.endpoint.port));
     }
     settle_until([this] { return wire_->guests().accepted == 10; });
     EXPECT_EQ(wire_->guests().crowded_out, 7u);
-    EXPECT_EQ(descriptors(), before + 10 + 3); // both ends are here
+    EXPECT_EQ(open_descriptors(), before + 10 + 3); // both ends are here
     EXPECT_TRUE(strangers[6]->is_shown_out());
     EXPECT_FALSE(strangers[7]->is_shown_out());
     join(0);
@@ -385,7 +375,7 @@ TEST_F(AggregatorTcpTest, AnAggregatorThatMayAcceptNobodySaysSoAndRests)
     const pid_t child = fork();
     if (child == 0) {
         if (!fail_system_calls({SYS_accept4}, EPERM)) {
-            _exit(2);
+            _exit(kNotTried);
         }
         serve({.clock = [] { return std::chrono::steady_clock::time_point(); }});
         const Knock knock(plan_.endpoint.port);
@@ -397,12 +387,7 @@ TEST_F(AggregatorTcpTest, AnAggregatorThatMayAcceptNobodySaysSoAndRests)
         const bool rests = !server_->progress(0);
         _exit(rests && note.find("accept4") != std::string::npos ? 0 : 1);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no seccomp filters here";
-    }
-    EXPECT_EQ(status, 0);
+    expect_success(child, "no seccomp filters here");
 }
 
 TEST_F(AggregatorTcpTest, AnAddressThatIsTakenIsAnErrorWithTheAddress)

@@ -1,4 +1,5 @@
 unit_sources_base = \
+	test/unit/child.h \
 	test/unit/base_element_test.cc \
 	test/unit/base_file_mark_test.cc \
 	test/unit/base_hash_test.cc \

@@ -1,6 +1,7 @@
 // What a descriptor is of, and whose it is.
 #include "base/file_mark.h"
 #include "base/own_user.h"
+#include "test/unit/child.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -54,16 +55,11 @@ TEST(OwnUserTest, WhoHasNoNumberHereIsNotOneself)
     const pid_t child = fork();
     if (child == 0) {
         if (unshare(CLONE_NEWUSER) != 0) {
-            _exit(2);
+            _exit(test::kNotTried);
         }
         _exit(geteuid() == 65534 && is_own_user(65534) ? 1 : 0);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no permission to unshare";
-    }
-    EXPECT_EQ(status, 0);
+    test::expect_success(child, "no permission to unshare");
 }
 
 // Where everybody has a number, that one is a user like others.
@@ -75,16 +71,11 @@ TEST(OwnUserTest, NobodyIsAUserOutsideOfContainers)
     const pid_t child = fork();
     if (child == 0) {
         if (count != 4294967295 || setuid(65534) != 0) {
-            _exit(2);
+            _exit(test::kNotTried);
         }
         _exit(is_own_user(65534) ? 0 : 1);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no permission to become another user";
-    }
-    EXPECT_EQ(status, 0);
+    test::expect_success(child, "no permission to become another user");
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 unit_sources_transport = \
+	test/unit/child.h \
 	test/unit/device_cuda.h \
 	test/unit/failing_call.h \
 	test/unit/transport_adapter_messages_test.cc \

@@ -2,6 +2,7 @@
 // nothing.
 #include "transport/fd_socket.h"
 
+#include "test/unit/child.h"
 #include "test/unit/failing_call.h"
 
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 
 namespace hetcoll {
 namespace {
@@ -57,27 +57,17 @@ private:
     UniqueFd file_;
 };
 
-std::shared_ptr<FdSocket> make_channel()
+std::shared_ptr<FdSocket> make_socket()
 {
     auto socket = FdSocket::create({});
     EXPECT_TRUE(socket.ok()) << socket.status().message();
     return *socket;
 }
 
-int descriptors()
-{
-    int count = 0;
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        static_cast<void>(entry);
-        ++count;
-    }
-    return count;
-}
-
 TEST(FdSocketTest, TheOwnersNextStepAnswers)
 {
     Files files;
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     owner->set_source(&files);
     const FdTicket ticket{.socket = owner->name(), .token = 7};
     auto taken = user->take(ticket);
@@ -98,7 +88,7 @@ TEST(FdSocketTest, TheOwnersNextStepAnswers)
 TEST(FdSocketTest, AsManyDescriptorsAsTheLimitAllowsArriveInOrder)
 {
     Files files(kMaxFds);
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     owner->set_source(&files);
     const FdTicket ticket{.socket = owner->name(), .token = 1};
     static_cast<void>(user->take(ticket));
@@ -113,7 +103,7 @@ TEST(FdSocketTest, AsManyDescriptorsAsTheLimitAllowsArriveInOrder)
 TEST(FdSocketTest, TwoProcessesMayAskEachOtherAtOnce)
 {
     Files one_files, other_files;
-    const auto one = make_channel(), other = make_channel();
+    const auto one = make_socket(), other = make_socket();
     one->set_source(&one_files);
     other->set_source(&other_files);
     const FdTicket of_one{one->name(), 1}, of_other{other->name(), 2};
@@ -130,7 +120,7 @@ TEST(FdSocketTest, TwoProcessesMayAskEachOtherAtOnce)
 TEST(FdSocketTest, ATokenThatIsNotKnownIsAnError)
 {
     Files files;
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     owner->set_source(&files);
     const FdTicket ticket{.socket = owner->name(), .token = 1000};
     static_cast<void>(user->take(ticket));
@@ -141,7 +131,7 @@ TEST(FdSocketTest, ATokenThatIsNotKnownIsAnError)
 
 TEST(FdSocketTest, AnOwnerWithoutASourceRefuses)
 {
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     const FdTicket ticket{.socket = owner->name(), .token = 1};
     static_cast<void>(user->take(ticket));
     owner->step();
@@ -152,9 +142,9 @@ TEST(FdSocketTest, AnOwnerThatHasEndedIsAnErrorWithTheWayOut)
 {
     std::uint64_t name = 0;
     {
-        name = make_channel()->name();
+        name = make_socket()->name();
     }
-    const auto taken = make_channel()->take({.socket = name, .token = 1});
+    const auto taken = make_socket()->take({.socket = name, .token = 1});
     ASSERT_FALSE(taken.ok());
     EXPECT_NE(taken.status().message().find("network namespace"), std::string::npos);
 }
@@ -163,7 +153,7 @@ TEST(FdSocketTest, AnOwnerThatHasEndedIsAnErrorWithTheWayOut)
 TEST(FdSocketTest, AFullQueueOnlyDelays)
 {
     Files files;
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     owner->set_source(&files);
     constexpr std::uint64_t kCount = 900;
     std::uint64_t arrived = 0;
@@ -187,10 +177,10 @@ TEST(FdSocketTest, AFullQueueOnlyDelays)
 
 TEST(FdSocketTest, NoDescriptorIsLeft)
 {
-    const int before = descriptors();
+    const int before = test::open_descriptors();
     {
         Files files(3);
-        const auto owner = make_channel(), user = make_channel();
+        const auto owner = make_socket(), user = make_socket();
         owner->set_source(&files);
         for (std::uint64_t token = 0; token < 10; ++token) {
             const FdTicket ticket{.socket = owner->name(), .token = token};
@@ -202,12 +192,12 @@ TEST(FdSocketTest, NoDescriptorIsLeft)
         }
         owner->set_source(nullptr);
     }
-    EXPECT_EQ(descriptors(), before);
+    EXPECT_EQ(test::open_descriptors(), before);
 }
 
 TEST(FdSocketTest, NoRoomForDescriptorsIsAnError)
 {
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     const pid_t child = fork();
     if (child == 0) { // the limit is this process's, so not the test's
         Files files(20);
@@ -215,14 +205,14 @@ TEST(FdSocketTest, NoRoomForDescriptorsIsAnError)
         const FdTicket ticket{.socket = owner->name(), .token = 1};
         static_cast<void>(user->take(ticket));
         owner->step();
-        const rlimit few{.rlim_cur = static_cast<rlim_t>(descriptors() + 5),
-                         .rlim_max = static_cast<rlim_t>(descriptors() + 5)};
+        const rlimit few{.rlim_cur = static_cast<rlim_t>(test::open_descriptors() + 5),
+                         .rlim_max = static_cast<rlim_t>(test::open_descriptors() + 5)};
         setrlimit(RLIMIT_NOFILE, &few);
-        const int before = descriptors();
+        const int before = test::open_descriptors();
         const auto taken = user->take(ticket);
-        const bool right = !taken.ok() &&
-                           taken.status().message().find("ulimit -n") != std::string::npos &&
-                           descriptors() == before - 1; // its connection ends with the answer
+        const bool right =
+            !taken.ok() && taken.status().message().find("ulimit -n") != std::string::npos &&
+            test::open_descriptors() == before - 1; // its connection ends with the answer
         _exit(right ? 0 : 1);
     }
     int status = 0;
@@ -236,7 +226,7 @@ template <class What> bool as_another_user(What what)
     const pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) != 0 || setuid(65534) != 0) {
-            _exit(2);
+            _exit(test::kNotTried);
         }
         _exit(what() ? 0 : 1);
     }
@@ -246,9 +236,9 @@ template <class What> bool as_another_user(What what)
     return WEXITSTATUS(status) != 2;
 }
 
-TEST(FdSocketTest, AnotherUsersChannelIsNotAsked)
+TEST(FdSocketTest, AnotherUsersSocketIsNotAsked)
 {
-    const auto owner = make_channel();
+    const auto owner = make_socket();
     if (!as_another_user([&owner] {
             const auto stranger = FdSocket::create({});
             const auto taken = (*stranger)->take({.socket = owner->name(), .token = 1});
@@ -263,9 +253,9 @@ TEST(FdSocketTest, AnotherUsersChannelIsNotAsked)
 TEST(FdSocketTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
 {
     Files files;
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     owner->set_source(&files);
-    const int before = descriptors();
+    const int before = test::open_descriptors();
     if (!as_another_user([&owner] {
             char name[32];
             std::snprintf(name, sizeof name, "hetcoll.%016llx",
@@ -294,14 +284,14 @@ TEST(FdSocketTest, AnotherUserGetsNoAnswerAndIsInNobodysWay)
     EXPECT_TRUE(taken.ok() && taken->has_value());
     EXPECT_EQ(files.asked, 1);
     owner->step();
-    EXPECT_EQ(descriptors(), before + 1); // what was taken
+    EXPECT_EQ(test::open_descriptors(), before + 1); // what was taken
     owner->set_source(nullptr);
 }
 
 TEST(FdSocketTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
 {
-    auto owner = make_channel();
-    const auto user = make_channel();
+    auto owner = make_socket();
+    const auto user = make_socket();
     const FdTicket ticket{.socket = owner->name(), .token = 1};
     ASSERT_TRUE(user->take(ticket).ok());
     owner.reset();
@@ -312,7 +302,7 @@ TEST(FdSocketTest, AnOwnerThatEndsWhileItIsAskedIsAnError)
 
 TEST(FdSocketTest, AnOwnerWithoutADescriptorToAnswerWithIsAnError)
 {
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     const FdTicket ticket{.socket = owner->name(), .token = 1};
     const pid_t child = fork();
     if (child == 0) { // the limit is this process's, so not the test's
@@ -337,7 +327,7 @@ TEST_P(NoAcceptTest, WhoAsksHearsOfItThoughACopyOfTheOwnerLives)
 {
     const pid_t child = fork();
     if (child == 0) { // the filter is for good
-        const auto owner = make_channel(), user = make_channel(), other = make_channel();
+        const auto owner = make_socket(), user = make_socket(), other = make_socket();
         const FdTicket ticket{.socket = owner->name(), .token = 1};
         const pid_t copy = fork();
         if (copy == 0) {
@@ -346,7 +336,7 @@ TEST_P(NoAcceptTest, WhoAsksHearsOfItThoughACopyOfTheOwnerLives)
         }
         if (!test::fail_system_calls({SYS_accept4}, GetParam())) {
             kill(copy, SIGKILL);
-            _exit(2);
+            _exit(test::kNotTried);
         }
         bool asked = user->take(ticket).ok(), heard = false;
         for (int looks = 0; looks < 1 << 20 && !heard; ++looks) {
@@ -357,22 +347,17 @@ TEST_P(NoAcceptTest, WhoAsksHearsOfItThoughACopyOfTheOwnerLives)
         kill(copy, SIGKILL);
         _exit(asked && heard && next_hears ? 0 : 1);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no seccomp filters here";
-    }
-    EXPECT_EQ(status, 0);
+    test::expect_success(child, "no seccomp filters here");
 }
 
 TEST_P(NoAcceptTest, WhoAsksHearsOfIt)
 {
     const pid_t child = fork();
     if (child == 0) { // the filter is for good
-        const auto owner = make_channel(), user = make_channel();
+        const auto owner = make_socket(), user = make_socket();
         const FdTicket ticket{.socket = owner->name(), .token = 1};
         if (!test::fail_system_calls({SYS_accept4}, GetParam())) {
-            _exit(2);
+            _exit(test::kNotTried);
         }
         bool right = true;
         for (int i = 0; i < 3; ++i) { // every time
@@ -382,12 +367,7 @@ TEST_P(NoAcceptTest, WhoAsksHearsOfIt)
         }
         _exit(right ? 0 : 1);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no seccomp filters here";
-    }
-    EXPECT_EQ(status, 0);
+    test::expect_success(child, "no seccomp filters here");
 }
 
 INSTANTIATE_TEST_SUITE_P(Errors, NoAcceptTest,
@@ -398,7 +378,7 @@ TEST(FdSocketTest, AForeignFileIsLeftAloneAndTheNextAskerIsServed)
 {
     const int next = dup(0);
     close(next);
-    const auto owner = make_channel(), user = make_channel();
+    const auto owner = make_socket(), user = make_socket();
     Files files(1);
     owner->set_source(&files);
     close(next); // the owner's socket

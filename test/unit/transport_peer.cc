@@ -1,5 +1,6 @@
 #include "test/unit/transport_peer.h"
 
+#include "test/unit/child.h"
 #include "test/unit/device_cuda.h"
 
 #include <fcntl.h>
@@ -133,11 +134,11 @@ public:
         const auto identity = node_identity(std::getenv("HETCOLL_TEST_WORD"));
         EXPECT_TRUE(identity.ok());
         self_ = identity->process;
-        auto channel = FdSocket::create({});
-        EXPECT_TRUE(channel.ok());
-        channel_ = *channel;
-        exporter_ = Exporter::create(*cuda().driver, channel_, {}, 8);
-        memory_ = PeerMemory::create(*cuda().driver, self_, channel_, {}, {});
+        auto socket = FdSocket::create({});
+        EXPECT_TRUE(socket.ok());
+        socket_ = *socket;
+        exporter_ = Exporter::create(*cuda().driver, socket_, {}, 8);
+        memory_ = PeerMemory::create(*cuda().driver, self_, socket_, {}, {});
         enter();
     }
     ~Server()
@@ -182,7 +183,7 @@ private:
     int ordinal_;
     ProcessIdentity self_{};
     std::shared_ptr<Device> device_;
-    std::shared_ptr<FdSocket> channel_;
+    std::shared_ptr<FdSocket> socket_;
     std::unique_ptr<Exporter> exporter_;
     std::unique_ptr<PeerMemory> memory_;
     PeerLease lease_, other_lease_;
@@ -204,16 +205,13 @@ PeerAnswer Server::answer(const PeerQuestion &question)
     case Ask::kCalls:
         answer.word = static_cast<std::uint32_t>(cuda().emulated_gpu_calls(question.text));
         break;
-    case Ask::kStep: channel_->step(); break;
+    case Ask::kStep: socket_->step(); break;
     case Ask::kCounters:
         answer.peer = memory_->counters();
         answer.exporter = exporter_->counters();
         break;
     case Ask::kDescriptors:
-        for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-            static_cast<void>(entry);
-            ++answer.word;
-        }
+        answer.word = static_cast<decltype(answer.word)>(open_descriptors());
         break;
     case Ask::kReset:
         HETCOLL_REQUIRE(cuda().cuDevicePrimaryCtxReset(ordinal_));

@@ -1,4 +1,5 @@
 // Shared memory without a name: what is attached is what was announced, and nothing is left.
+#include "test/unit/child.h"
 #include "test/unit/transport_peer.h"
 
 #include <fcntl.h>
@@ -32,16 +33,6 @@ std::string attach_error(const SharedPageTicket &ticket)
     const auto page = SharedPage::attach(ticket);
     EXPECT_FALSE(page.ok());
     return page.ok() ? "" : page.status().message();
-}
-
-int descriptors()
-{
-    int count = 0;
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        static_cast<void>(entry);
-        ++count;
-    }
-    return count;
 }
 
 TEST(SharedPageTest, IsZeroedAlignedAndAllThere)
@@ -105,10 +96,10 @@ TEST(SharedPageTest, NeverHasAName)
 
 TEST(SharedPageTest, SealedItCannotBeAttachedAndHoldsNoDescriptor)
 {
-    const int before = descriptors();
+    const int before = open_descriptors();
     SharedPage page = make_page();
     page.seal();
-    EXPECT_EQ(descriptors(), before);
+    EXPECT_EQ(open_descriptors(), before);
     EXPECT_NE(attach_error(page.ticket()).find("has closed it"), std::string::npos);
     std::memset(page.data(), 1, kBytes); // still there
 }
@@ -128,7 +119,7 @@ TEST(SharedPageTest, AFileThatHasTakenItsNumberIsNotClosed)
 
 TEST(SharedPageTest, NoDescriptorAndNoMappingIsLeft)
 {
-    const int before = descriptors();
+    const int before = open_descriptors();
     {
         const SharedPage page = make_page();
         const auto attached = SharedPage::attach(page.ticket());
@@ -137,7 +128,7 @@ TEST(SharedPageTest, NoDescriptorAndNoMappingIsLeft)
         ++wrong.nonce;
         EXPECT_FALSE(SharedPage::attach(wrong).ok());
     }
-    EXPECT_EQ(descriptors(), before);
+    EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(SharedPageTest, ADescriptorNumberThatIsUsedAgainIsRefused)
@@ -201,13 +192,8 @@ TEST(SharedPageTest, AFullFolderIsAnErrorNow)
     if (child == 0) {
         _exit(create_in_small_folder(folder));
     }
-    int status = 0;
-    waitpid(child, &status, 0);
+    expect_success(child, "no permission to mount");
     rmdir(folder);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no permission to mount";
-    }
-    EXPECT_EQ(status, 0);
 }
 
 // /proc as HPC nodes often have it.
@@ -240,12 +226,7 @@ TEST_P(OtherUserTest, IsRefused)
     if (child == 0) {
         _exit(attach_as_other_user(page.ticket(), GetParam()));
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WEXITSTATUS(status) == 2) {
-        GTEST_SKIP() << "no permission to become another user, or to mount";
-    }
-    EXPECT_EQ(status, 0);
+    expect_success(child, "no permission to become another user, or to mount");
 }
 
 INSTANTIATE_TEST_SUITE_P(Proc, OtherUserTest, ::testing::Bool());
