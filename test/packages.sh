@@ -61,7 +61,7 @@ has_no_errors()
         lintian --allow-root --fail-on error --tag-display-limit 0 /packages/*.changes"
 }
 
-# What the packages ask for comes along: times are with the download from the registry.
+# Dependencies are installed as well: times are with the download from the registry.
 installs()
 {
     cp "$folder/$1"/packages/*.deb "$folder/$2/root"

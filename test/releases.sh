@@ -38,7 +38,7 @@ build() # SUITE
         export NVCC_PREPEND_FLAGS=-allow-unsupported-compiler
         ../configure CFLAGS=-O1 CXXFLAGS=-O1 --disable-tune --with-cuda-arch=80 >configure.log 2>&1 || { grep -A 3 error: configure.log; exit 1; }
         {
-            # all calls make again, which would make the same files beside what follows
+            # all calls make again, which would make the same files while the rest runs
             make -s measure/commit.h && make -s -j$jobs && make -s -j$jobs emulated_gpu/lib/libcuda.so.1 \
                 emulated_gpu/lib/libnvidia-ml.so.1 emulated_gpu/lib/libgdrapi.so.2 \
                 emulated_gpu/lib/libhetcoll_emulated_kernels.so test/unit/sim_test \
@@ -102,7 +102,7 @@ try_points() # SUITE
         try_point "$1" 3 "$by $way" cuIpcOpenMemHandle:6 "$maps" blocking
         try_point "$1" 3 "$by $way" cuIpcCloseMemHandle:6 "$maps" blocking
     done
-    # A kernel that all start at once: the others have come to the close.
+    # A kernel that all start together: the others have come to the close.
     for way in one_shot two_shot copy_in; do
         try_point "$1" 3 "$by $way" cuLaunchKernel:9 "in (a meeting of )?$way" blocking
     done
@@ -146,7 +146,7 @@ try_programs() # SUITE
         try "$1" $ranks "$forced --mca coll_hetcoll_reproducible 1" reproducible
         for stream in blocking legacy perthread; do
             try "$1" $ranks "$forced --mca coll_hetcoll_queued_calls all" stream_order $stream
-            try "$1" $ranks "$forced --mca coll_hetcoll_queued_calls all" stream_order $stream beside
+            try "$1" $ranks "$forced --mca coll_hetcoll_queued_calls all" stream_order $stream meanwhile
         done
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path sizes all
         try "$1" $ranks "$forced --mca coll_hetcoll_algorithm host -x EMU_GDR=1" cpu_path reuse

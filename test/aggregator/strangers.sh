@@ -1,7 +1,7 @@
 #!/bin/bash
 # strangers.sh [BUILD_DIR] [SECONDS [CROWD_SECONDS]]: eight workers reduce, and others join, while people
 # without the key send to the aggregator all that they can think of: random, cut, changed and recorded bytes
-# for so many seconds; then, for as long or CROWD_SECONDS, 2,000 connections that say nothing and three that
+# for that time; then, for as long or CROWD_SECONDS, 2,000 connections that say nothing and three that
 # offer 400 MiB each, with ulimit -n 256. make check runs it for some seconds. Writes a results file to
 # stdout.
 set -u
@@ -68,7 +68,7 @@ ends_well()
     reductions=$(field "$work/w0.out" iterations)
 }
 
-# What a worker sends, recorded, for the stranger to send again.
+# Records the bytes that a worker sends, for the stranger to send again.
 serve s - 127.0.0.1:0 && server=$served at=$served_at
 python3 "$strangers" record "${at#*:}" "$work/recorded" >"$work/record.out" &
 pids+=($!)

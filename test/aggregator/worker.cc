@@ -1,5 +1,5 @@
 // A rank without MPI: reduces vectors through an aggregator, or around a ring of its own kind over
-// the same network, checks every element and says how long it took. What the tests of aggregators
+// the same network, checks every element and says how long it took. The tests of aggregators
 // and bench/aggregator_bench.sh run.
 #include "aggregator/client.h"
 #include "measure/command_line.h"
@@ -291,7 +291,7 @@ void add_options(hetcoll::CommandLine &line, Arguments &a)
     line.add_option("--count", a.count, "elements").show_default();
     line.add_option("--iterations", a.iterations).show_default();
     line.add_option("--warmup", a.warmup).show_default();
-    line.add_option("--seconds", a.seconds, "at least so long");
+    line.add_option("--seconds", a.seconds, "measure for at least this time");
     line.add_option("--die-in", a.die_in, "go in the middle of this iteration");
     line.add_flag("--float", a.is_float);
 }

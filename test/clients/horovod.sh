@@ -40,7 +40,7 @@ run()
 calls() { run "$1" 3 'every call of Horovod' "$here/horovod_calls.py"; }
 beside=
 calls 3
-# What a GPU machine runs on CUDA tensors.
+# The part that a GPU machine runs on CUDA tensors.
 run 2 30 'checks of large tensors' "$here/../gpu/horovod_gpu.py" --device cpu
 run 2 1 'a training' "$here/../gpu/horovod_gpu.py" --device cpu --train small --batch 8 --steps 5
 beside="beside an emulated GPU"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_fuzz.sh DIR SECONDS [TARGET...]: from a configured build folder, builds the fuzzer in DIR with clang,
-# libFuzzer, AddressSanitizer and UBSan, and runs each target (test/fuzz/targets.cc), or those named, for so many
+# libFuzzer, AddressSanitizer and UBSan, and runs each target (test/fuzz/targets.cc), or those named, for SECONDS
 # seconds from its corpus. Needs clang++ with libFuzzer (Debian packages clang and libclang-rt-14-dev); CLANG and
 # CLANGXX name others.
 set -eu
@@ -42,7 +42,7 @@ while read -r target most_bytes seeds; do
     mkdir -p "$target/corpus" "$target/found"
     folders=$srcdir/test/fuzz/corpus/$target
     [ "$seeds" = - ] || folders="$folders $srcdir/$seeds"
-    # What the target prints is not wanted; libFuzzer's own lines come through.
+    # The target's own output is dropped; libFuzzer's own lines come through.
     # shellcheck disable=SC2086
     if HETCOLL_FUZZ_TARGET=$target "$fuzz" -max_total_time="$seconds" -max_len="$most_bytes" -timeout=20 \
         -rss_limit_mb=2048 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$target/found/" \

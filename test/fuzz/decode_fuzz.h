@@ -1,4 +1,4 @@
-// What must hold for any bytes that somebody sends to an aggregator.
+// Invariants of an aggregator for arbitrary bytes from a peer.
 #pragma once
 
 #include "aggregator/protocol.h"

@@ -14,7 +14,7 @@ const hetcoll::test::FuzzTarget *chosen = nullptr;
 } // namespace
 
 // hwloc 2.9 loses an object of a malformed file where it gives the file up (a program of hwloc
-// alone shows it). What we would lose of hwloc's is the topology, which another function makes.
+// alone shows it). Only the topology of hwloc's memory could leak, and another function makes it.
 extern "C" const char *__lsan_default_suppressions() { return "leak:hwloc_alloc_setup_object\n"; }
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***)

@@ -99,7 +99,7 @@ bool read_topology_file(Bytes bytes)
 }
 
 // hwloc 2.9 itself crashes on some files that are no longer what it wrote, such as one whose NUMA
-// node has lost its node set. What it survives goes on to our code.
+// node has lost its node set. Input that it survives goes on to our code.
 bool hwloc_survives(const std::string &path)
 {
     setenv("HWLOC_HIDE_ERRORS", "2", 1); // here and in our own reading after it
@@ -248,7 +248,7 @@ bool read_settings(Bytes bytes)
     return parse_settings(settings).ok();
 }
 
-// What the ranks of a communicator say of their GPUs, one after the other.
+// The records of a communicator's GPUs, one rank after the other.
 bool read_records(Bytes bytes)
 {
     std::vector<RankRecord> records(std::min<std::size_t>(bytes.size() / sizeof(RankRecord), 16));

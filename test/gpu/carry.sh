@@ -71,7 +71,7 @@ install -D -t "$to/source/test/mpi" "$source/test/mpi/on_nodes.sh"
 rm -f "$to"/source/test/gpu/*.cc "$to"/source/test/gpu/*.h "$to"/source/test/gpu/local.mk
 cp "$source/emulated_gpu/conformance.expected" "$to/source/emulated_gpu"
 
-# What all of that is linked with, but glibc and the C++ library, which the machine has, and the driver.
+# The libraries that all of it is linked with, except glibc, the C++ library and the driver, which the machine has.
 mkdir -p "$to/lib"
 find "$to" -type f \( -perm -100 -o -name '*.so*' \) |
     while read -r file; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What carry.sh makes runs with the Open MPI in it. Only on Debian: it takes that Open MPI.
+# The folder that carry.sh makes runs with the Open MPI in it. Only on Debian: it takes that Open MPI.
 set -u
 cd "$HETCOLL_BUILDDIR" || exit 1
 dpkg-query -W libopenmpi3 openmpi-bin >/dev/null 2>&1 || exit 77

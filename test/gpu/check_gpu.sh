@@ -5,7 +5,7 @@
 #
 #   # result      passed, failed (why), or left out: why
 #
-# On a machine without a GPU the parts run on the emulated one, hostile. What is measured there is not judged.
+# On a machine without a GPU the parts run on the emulated one, hostile. Times measured there are not judged.
 #
 #   HETCOLL_BUILDDIR  the build folder, if it is not this one
 #   HETCOLL_CUBLAS    the cuBLAS for matrix products, if it is neither python3's nor the loader's nor in CUDA_HOME

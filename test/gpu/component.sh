@@ -17,7 +17,7 @@ job 2 "$programs/nonblocking"
 for test in buffers communicators splits handles; do
     job 3 "$programs/churn" $test
 done
-for test in many leaked reset requests destroyed anew; do
+for test in many leaked reset requests destroyed reused; do
     job 3 "$programs/lifecycle" $test
 done
 end_jobs

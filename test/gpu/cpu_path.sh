@@ -1,5 +1,5 @@
 #!/bin/bash
-# cpu_path.sh: small vectors in device memory by the processor and by copies: right, and how long. Of check_gpu.sh.
+# cpu_path.sh: small vectors in device memory by the processor and by copies: checks results and times them. Part of check_gpu.sh.
 set -u
 # shellcheck source=test/gpu/mpi_settings.sh
 . "$(dirname "$0")/mpi_settings.sh"

@@ -111,7 +111,7 @@ two_nodes()
     bench 4 -- --sizes 8,1K,8K,32K,1M
 }
 
-# What make install runs first, and what a user in trouble runs.
+# The programs that make install runs first, and those that a user in trouble runs.
 tools()
 {
     local status=0
@@ -191,7 +191,7 @@ train_more()
     train a 4 $independent -- && train b 4 -- && train a 2 $independent -- --fp16 && train b 2 -- --fp16
 }
 
-# under_mps COMMAND...: with a control daemon of its own, so that the kernels of several processes run at once.
+# under_mps COMMAND...: with a control daemon of its own, so that the kernels of several processes run at the same time.
 under_mps()
 {
     local control

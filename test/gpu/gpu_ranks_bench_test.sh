@@ -44,7 +44,7 @@ for line in 'leader .*' 'two_shot' 'one_shot' 'ring' 'rabenseifner' 'recursive_d
     'staged' 'nccl'; do
     has "^    3      40000 $line  *[0-9.]*  *[0-9.]*  *[0-9.]*"
 done
-# What was measured first is measured last, too.
+# The first measurement is repeated last.
 ends=$(sed '/^medians/q' "$work/out" |
     awk '$1 == 3 && $2 == 40000 && $3 != "nccl" { first = first ? first : $3; last = $3 } END { print first, last }')
 case $ends in

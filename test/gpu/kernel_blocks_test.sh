@@ -29,7 +29,7 @@ says()
     [ "$got" -eq "$status" ] && grep -q -- "$text" "$work/out"
     what $? "kernel_bench $*: status $got, '$text'"
 }
-# has COUNT NAME [COLUMNS]: so many lines of the last run begin with the name, and have these numbers.
+# has COUNT NAME [COLUMNS]: COUNT lines of the last run begin with NAME, and have these numbers.
 has()
 {
     [ "$(grep -cE -- "^$2 *${3:-}" "$work/out")" -eq "$1" ]

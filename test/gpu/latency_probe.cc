@@ -1,4 +1,4 @@
-// What the driver's part of a small blocking MPI_Allreduce costs on this machine, whatever hetcoll
+// Measures the driver's part of a small blocking MPI_Allreduce on this machine, whatever hetcoll
 // does: launches, flags, words, copies and queries, with what could replace them. It judges nothing
 // and needs neither nvcc nor a library but the driver. A call's time is to be read next to these
 // floors of the same machine.

@@ -1,4 +1,4 @@
-// What the parts of the latency probe share: kernels that write a flag, the flag, and the times of
+// Shared by the parts of the latency probe: kernels that write a flag, the flag, and the times of
 // single calls.
 #pragma once
 
@@ -86,7 +86,7 @@ struct SumArguments {
 };
 static_assert(sizeof(SumArguments) == 288);
 
-// One thread of a block writes the flag: at once, after a fence of the system, or by a release
+// One thread of a block writes the flag: immediately, after a fence of the system, or by a release
 // store. The last one adds two inputs into two outputs before.
 struct FlagKernels {
     CUfunction bare = nullptr, fence = nullptr, release = nullptr, sum = nullptr;

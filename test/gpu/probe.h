@@ -1,4 +1,4 @@
-// What the parts of the probe and of the latency probe share: questions run in a process of their
+// Shared by the parts of the probe and of the latency probe: questions run in a process of their
 // own, and the kernels that a driver's answers are about.
 #pragma once
 

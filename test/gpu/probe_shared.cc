@@ -1,4 +1,4 @@
-// What the programs that ask a driver share: a question in a process of its own, its answer, and
+// Shared by the programs that ask a driver: a question in a process of its own, its answer, and
 // what a question needs first.
 #include "test/gpu/probe.h"
 

@@ -154,7 +154,7 @@ void ask_about_mapping(const Spinner &spinner)
 
 // While a stream waits for a number, as the program's stream does behind a queued call, one thread
 // makes a call of the driver, and another makes those by which hetcoll's thread ends that wait, on
-// a stream of its own. Where one of these waits for the call, both wait for ever.
+// a stream of its own. Where one of these waits for the call, both wait forever.
 class Beside {
 public:
     Beside(CUcontext context, CUstream waiting, const char *kind)
@@ -203,7 +203,7 @@ public:
     }
 
 private:
-    // What the program has done before: a mark, the wait, and something on the legacy stream.
+    // Work that the program did before: a mark, the wait, and something on the legacy stream.
     void queue_wait()
     {
         CUdeviceptr at = 0;

@@ -16,7 +16,7 @@
 
 namespace hetcoll::test {
 
-// What the processes share. Made before they are forked.
+// State that the processes share. Made before they are forked.
 class ProcessNetwork {
 public:
     static constexpr std::size_t kMostGathered = 16 << 10;

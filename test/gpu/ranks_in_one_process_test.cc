@@ -114,7 +114,7 @@ public:
         }
         hetcoll_process_destroy(process_);
     }
-    // One more communicator of so many ranks: that of each.
+    // Makes one more communicator of `size` ranks; returns that of each.
     std::vector<hetcoll_comm *> make_communicator(int size)
     {
         MemoryNetwork &network = networks_.emplace_back(size, false, 5u);
@@ -315,8 +315,8 @@ private:
     std::set<hetcoll_operation *> started_;
 };
 
-// What one thread does with its communicator: blocking, nonblocking and persistent calls in turn,
-// five buffers under way at once.
+// The work of one thread with its communicator: blocking, nonblocking and persistent calls in turn,
+// five buffers in flight at the same time.
 void call_in_turn(Progress &progress, const Gpu &gpu, hetcoll_comm *comm, int calls)
 {
     constexpr std::size_t kCount = 300; // floats, above the small limit

@@ -25,7 +25,7 @@ constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
         return problem_;                                  \
     }
 
-// What a process that ended finds on device 0.
+// The state of device 0 that a process which ended has found.
 struct Found {
     bool gpu = false;
     bool memory[5] = {};
@@ -56,7 +56,7 @@ const Found &found()
     return all;
 }
 
-// What each rank of a job has.
+// The state of each rank of a job.
 class Rank {
 public:
     explicit Rank(NetworkRank &network) : network_(network) {}
@@ -221,7 +221,7 @@ TEST_P(RanksOverIpc, BuffersMayBeFreedAndAllocatedAnew)
         for (const char *algorithm : {"leader", "two_shot", "ring"}) {
             HETCOLL_RETURN_IF_ERROR(rank.use(algorithm));
             for (int round = 0; round < 20; ++round) {
-                // Of the same size, of another one, and of another size on every rank's heap.
+                // The same size, another one, and of another size on every rank's heap.
                 const std::size_t count = round % 3 == 0 ? 300'000 : 20'000 + 7'001u * round;
                 HETCOLL_RETURN_IF_ERROR(
                     rank.reduce(HETCOLL_FLOAT32, HETCOLL_SUM, count, round % 2 == 0));
@@ -303,7 +303,7 @@ TEST(ProcessJob, ARankThatDiesEndsTheJob)
         if (rank.rank() == 1) {
             std::_Exit(3);
         }
-        rank.barrier(); // for ever
+        rank.barrier(); // never returns
         return {};
     });
     ASSERT_FALSE(status.ok());

@@ -9,7 +9,7 @@ for stream in nonblocking blocking legacy perthread; do
     job 2 "$programs/stream_order" $stream
     job 2 "$programs/stream_order" $stream delays 3000 # a meeting sums these,
     export OMPI_MCA_coll_hetcoll_algorithm=two_shot    # and kernels those, where the ranks would choose a schedule too
-    job 2 "$programs/stream_order" $stream beside
+    job 2 "$programs/stream_order" $stream meanwhile
     job 2 "$programs/stream_order" $stream holding
     job 2 "$programs/stream_order" $stream delays 3000
     unset OMPI_MCA_coll_hetcoll_algorithm
@@ -32,14 +32,14 @@ if [ -e "$STREAM_CALLS" ] && "$python" -c 'import cupy, mpi4py' 2>/dev/null; the
 else
     echo 'skipped sum_cupy.py: python3 lacks cupy or mpi4py, or libstream_calls.so is not built'
 fi
-# Calls that are not prepared may wait for ever beside these driver calls (docs/streams.md): shown, and no failure.
+# Calls that are not prepared may deadlock with these driver calls (docs/streams.md): shown, and no failure.
 hung=0
 for _ in 1 2; do
     OMPI_MCA_coll_hetcoll_queued_calls=all OMPI_MCA_coll_hetcoll_algorithm=ring timeout -k 2 8 \
         "$mpirun" --mca coll hetcoll -n 2 "$programs/stream_order" nonblocking holding </dev/null >/dev/null 2>&1
     [ $? -ne 124 ] || hung=$((hung + 1))
 done
-echo "queued calls that are not prepared, beside driver calls that hold them: $hung of 2 jobs wait for ever"
+echo "queued calls that are not prepared, with driver calls that hold them: $hung of 2 jobs hang"
 if [ -x "$build/bench/stream_bench" ]; then
     cost=$(timeout -k 5 60 "$mpirun" --mca coll hetcoll -n 2 "$build/bench/stream_bench" cost 100 2>/dev/null </dev/null)
     echo "$cost"

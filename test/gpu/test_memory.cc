@@ -9,7 +9,7 @@ namespace {
 #define HETCOLL_TEST_CALL_TEXT(name) #name
 #define HETCOLL_TEST_CALL(name) find<decltype(&::name)>(HETCOLL_TEST_CALL_TEXT(name))
 
-// Of the driver that the Gpu has opened; null if it is too old to have the call.
+// A function of the driver that the Gpu has opened; null if it is too old to have the call.
 template <class Function> Function find(const char *name)
 {
     static void *const driver = dlopen("libcuda.so.1", RTLD_NOW);

@@ -19,7 +19,7 @@ enum class MemoryType : std::uint8_t {
 };
 [[nodiscard]] const char *type_name(MemoryType type) noexcept;
 
-// What a device can do, asked in a process that has it open.
+// The capabilities of a device, asked in a process that has it open.
 [[nodiscard]] bool has(const Gpu &gpu, MemoryType type);
 
 class TestMemory {

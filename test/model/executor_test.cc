@@ -207,7 +207,7 @@ TEST(ExecutorModel, TwoRanksByRabenseifner)
                                     .build = build_rabenseifner})));
 }
 
-// What is too much to see all of it.
+// Cases that are too large to explore all of.
 class ExecutorAtRandom
     : public ::testing::TestWithParam<std::tuple<Schedule (*)(int, int), Streams, Place>> {
 public:

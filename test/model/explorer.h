@@ -2,7 +2,7 @@
 //
 // A run on a real machine shows one order of things. The C++ memory model allows more: a relaxed or
 // acquire load may return an older value than the newest, and two cores may see two stores in
-// different orders. What matters of a run is its execution graph: the operations of each thread in
+// different orders. Only the execution graph of a run matters: the operations of each thread in
 // their order, and an arrow from each load to the store whose value it has read ("reads from").
 // The model says which graphs are possible (Batty et al., POPL 2011; RC11: Lahav et al., PLDI
 // 2017). explore() runs the threads again and again and lets the loads read from other stores each
@@ -16,7 +16,7 @@
 // The code under test is not changed: it is compiled with -fsanitize=thread, which calls a function
 // at every access to memory, and linked with ours (compiler_calls.cc) in place of libtsan's.
 //
-// What the explorer leaves out, docs/proofs.md: a load never returns what will be stored later in
+// The explorer leaves out (docs/proofs.md): a load never returns what will be stored later in
 // program order (load buffering), and a store is always the newest of its location.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace model {
 
 enum class Mode : std::uint8_t {
     kGraphs, // every execution graph once. Each location has one writer, which is checked
-    kStates, // the same, but what can follow a state is looked at once, however it was reached
+    kStates, // the same, but the continuations of a state are explored one time only, however it was reached
     kInterleavings, // every order of all operations; states that were seen are not entered again
     kRandom,        // random ones, as many as Options::executions: finds mistakes, proves nothing
 };

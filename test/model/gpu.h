@@ -1,5 +1,5 @@
 // A GPU for the explorer: it sums integers, and every rank reaches every other's memory where it
-// is. What ranks tell each other about that is hetcoll's.
+// is. The messages of ranks about that are hetcoll's.
 #pragma once
 
 #include "explorer.h"
@@ -14,10 +14,10 @@
 
 namespace model {
 
-// When a GPU runs what it was given: at once, or when it is asked for the end.
+// When a GPU runs what it was given: immediately, or when it is asked for the end.
 enum class Streams : std::uint8_t { kEarly, kLate };
 
-// What a kernel does.
+// The effect of a kernel.
 inline void sum(const hetcoll::ReduceInputs &inputs, const hetcoll::ReduceOutputs &outputs,
                 std::size_t count)
 {
@@ -135,7 +135,7 @@ private:
     hetcoll::Pull pull_[kLanes][hetcoll::kWindowSlots];
 };
 
-// What a rank says of a buffer of a call, counted from 1: its address, where peers map it.
+// A rank's description of a buffer of a call, counted from 1: its address, where peers map it.
 [[nodiscard]] inline hetcoll::SharedBuffer announced(const void *buffer, std::uint64_t call)
 {
     hetcoll::SharedBuffer shared{};

@@ -1,4 +1,4 @@
-// What the rest of an execution depends on, as a number: Mode::kStates. Left out is what nobody can
+// A number for all that the rest of an execution depends on: Mode::kStates. Left out is what nobody can
 // see any more: which messages were read on the way here, those that every thread has seen newer
 // ones of, and plain accesses that happened before all that is to come.
 //

@@ -1,9 +1,9 @@
 // How a call ends where ranks die or a communicator is revoked, in everything that C++ allows:
-// nothing touches a rank's memory after its call has returned, and no survivor waits for ever.
+// nothing touches a rank's memory after its call has returned, and no survivor waits forever.
 // hetcoll's are the words of the control page (NodeGroup::may_touch_peers(), touches_no_peers(),
 // leave()) and the meetings; in what order a call uses them is written out here, as
 // engine/call/operation.cc and allreduce.cc do. A kernel writes to the peers' memory while its rank
-// says that it works. What a rank knows of deaths comes late, and to each rank at another time.
+// says that it works. A rank learns of deaths late, and to each rank at another time.
 #include "ranks.h"
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace hetcoll;
 
-// Where a rank may stop for ever. Its thread does nothing else that others see.
+// Where a rank may stop forever. Its thread does nothing else that others see.
 enum class Point : std::uint8_t {
     kBeforeTheCall,
     kBeforeItMarks, // between the agreement and its work
@@ -30,7 +30,7 @@ struct Setting {
     int ranks;
     int calls = 1;
     Point dies = Point::kNever; // the last rank, in the first call
-    bool revoked = false;       // by a thread beside the ranks, at any time
+    bool revoked = false;       // by a thread that is not a rank, at any time
 };
 
 struct Rank {
@@ -88,7 +88,7 @@ private:
         }
     }
 
-    // What a kernel does that pulls from peers' memory and writes to it.
+    // The effect of a kernel that pulls from peers' memory and writes to it.
     void work(int rank)
     {
         for (int peer = 0; peer < setting_.ranks; ++peer) {

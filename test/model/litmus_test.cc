@@ -220,7 +220,7 @@ TEST_P(Litmus, AFlagThatNobodySetsIsWaitedForForEver)
                           }
                       }},
                      0, GetParam()),
-                 "wait for ever");
+                 "wait forever");
 }
 
 TEST_P(Litmus, AFlagThatSomebodySetsIsWaitedFor)

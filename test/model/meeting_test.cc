@@ -1,5 +1,5 @@
 // engine/meeting/meeting.cc and the control page in everything that C++ allows: all ranks learn the
-// same flags and sums, without a race, and nobody waits for ever.
+// same flags and sums, without a race, and nobody waits forever.
 #include "ranks.h"
 
 #include <cstdint>
@@ -18,12 +18,12 @@ void add(void *dst, const void *a, const void *b, std::size_t count)
     }
 }
 
-// What a rank says in meeting `number`.
+// The flags of a rank in meeting `number`.
 Flags flag(int number, int rank)
 {
     return static_cast<Flags>((number + rank) % 2 == 0 ? 1 << rank : 0);
 }
-// What all ranks but `without` bring.
+// The sum of all ranks' values but that of `without`.
 Flags all_flags(int number, int size, int without = -1)
 {
     Flags flags{};

@@ -77,7 +77,7 @@ std::uint64_t updated(const Operation &op, std::uint64_t old)
 }
 
 // Operations of memory_order_seq_cst are in one order, which is the one in which they are done
-// here. What a load or store has to do with it is what it reads and who reads it; a fence has to do
+// here. A load or store is related to it by what it reads and who reads it; a fence has to do
 // with all before it.
 void take_turn(Thread &thread)
 {

@@ -1,5 +1,5 @@
 // Whole calls over mapped memory as engine/call makes them, in everything that C++ allows:
-// Operation with its coroutines, from the first announcement to the result. What stands in for the
+// Operation with its coroutines, from the first announcement to the result. The stand-ins for the
 // rest of hetcoll is stand_in/engine/communicator/communicator.h. A rank may die before any of its
 // stores, which are all that others see of it, or the communicator may be revoked at any time.
 #include "gpu.h"
@@ -57,7 +57,7 @@ bool runs_on_host(const Call &, Flags) noexcept { return false; }
 bool needs_own_vector(Call &) { return false; }
 bool should_join(const Call &) { return false; }
 
-// What no call here does.
+// Functions that no call here reaches.
 namespace {
 
 Task<int> no_way(Call &)
@@ -158,7 +158,7 @@ struct Setting {
     Streams streams = Streams::kEarly;
     bool new_buffers = false;               // the ranks agree on having mapped
     bool may_break = false;                 // ranks may die, or one may revoke the communicator
-    bool revoked = false;                   // by a thread beside the ranks, at any time
+    bool revoked = false;                   // by a thread that is not a rank, at any time
     int dies_at = 0;                        // the last rank, before that store; 0: it does not
     Options options{.mode = Mode::kStates}; // others for what is too much to see all of it
 };

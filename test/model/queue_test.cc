@@ -16,7 +16,7 @@ using hetcoll::QueueTurn;
 
 constexpr int kOperations = 4;
 
-// What belongs to one operation at a time: two that run at once are a data race.
+// Data of one operation at a time: two that run concurrently are a data race.
 struct State {
     int steps = 0;
     bool blocking = false; // a blocking call runs outside of the queue

@@ -8,7 +8,7 @@ using namespace hetcoll;
 
 namespace {
 
-// What process_state() says in the code under test. None: all processes live.
+// The answers of process_state() in the code under test. None: all processes live.
 std::function<bool(const ProcessIdentity &)> has_died;
 
 } // namespace

@@ -1,4 +1,4 @@
-// The ranks of a communicator as threads of the explorer. What they run is hetcoll's own; what
+// The ranks of a communicator as threads of the explorer. They run hetcoll's own code; what
 // carries their messages is ours: one mailbox for each pair and direction, which promises what MPI
 // does, that what was written before a send is seen after its receive.
 #pragma once
@@ -71,11 +71,11 @@ struct Job {
     std::vector<std::unique_ptr<hetcoll::Messages>> messages;
 };
 
-// What a rank brings to call or meeting `number`, by element, and what all bring together.
+// A rank's contribution to call or meeting `number`, by element, and the sum of all ranks'.
 [[nodiscard]] std::int64_t value(int number, int rank, int i = 0);
 [[nodiscard]] std::int64_t sum_of(int number, int ranks, int i = 0);
 
-// What the ranks of a job know of deaths: the system says at once that a process has ended, Open
+// The ranks' knowledge of deaths: the system reports immediately that a process has ended, Open
 // MPI tells each rank some time later. It lives as long as its job.
 class Deaths {
 public:

@@ -61,7 +61,7 @@ bool is_hopeful(const Thread &thread)
     return std::any_of(reads.begin(), reads.end(), is_old);
 }
 
-// Nobody can go on: all threads have ended, or this branch leads nowhere, or they wait for ever.
+// Nobody can go on: all threads have ended, or this branch leads nowhere, or they wait forever.
 End end_of_execution()
 {
     bool all = true, dropped = false;
@@ -82,7 +82,7 @@ End end_of_execution()
         return End::kDone;
     }
     if (!dropped) {
-        violation("threads wait for ever:" + stuck);
+        violation("threads wait forever:" + stuck);
     }
     return End::kDropped;
 }
@@ -90,7 +90,7 @@ End end_of_execution()
 // ---- Every execution graph once ----
 //
 // Each location has one writer, so its messages come in program order whatever the threads do, and
-// a store can be done at once: who is to read an older message still can. So only loads branch: a
+// a store can be done immediately: who is to read an older message still can. So only loads branch: a
 // load reads a message that is there, or it is postponed until there is a newer one, which it then
 // reads.
 

@@ -1,4 +1,4 @@
-// What the parts of the explorer share: the memory of C++ as threads see it, the threads, and the
+// Shared by the parts of the explorer: the memory of C++ as threads see it, the threads, and the
 // execution that is under way. One for a program, because the compiler's calls bring no context.
 #pragma once
 
@@ -25,7 +25,7 @@ void join(Seen &seen, const Seen &other);
 [[nodiscard]] std::uint16_t seen_at(const Seen &seen, std::size_t location);
 void see(Seen &seen, std::size_t location, std::uint16_t message);
 
-// What a thread, or who reads a message, knows: messages, and the plain accesses that happened
+// The knowledge of a thread, or of a reader of a message: messages, and the plain accesses that happened
 // before (clock[i]: those of thread i up to its release number clock[i]).
 struct Knowledge {
     Seen seen;
@@ -67,7 +67,7 @@ struct Region {
 enum class Kind : std::uint8_t { kNone, kLoad, kStore, kRmw, kCas, kFence, kWait, kStart, kEnd };
 enum class Rmw : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor };
 
-// What a thread wants to do next.
+// The next step of a thread.
 struct Operation {
     Kind kind = Kind::kNone;
     Rmw rmw = Rmw::kExchange;
@@ -100,7 +100,7 @@ struct Thread {
                                   // gives to later stores
     std::uint64_t history = 0;    // a hash of its operations and what they read
 
-    // What it has read since the last wait, and before that. See begin_wait().
+    // The messages that it has read since the last wait, and before that. See begin_wait().
     std::vector<Read> round, last_round;
     bool wrote = false;
     bool waits_for_last = false;
@@ -174,7 +174,7 @@ private:
 
 [[nodiscard]] std::uint64_t mix(std::uint64_t a, std::uint64_t b); // a hash of both
 
-// Loads alone branch, and what has one writer is written at once.
+// Loads alone branch, and a variable with one writer is written immediately.
 [[nodiscard]] inline bool follows_graphs()
 {
     return state.options.mode == Mode::kGraphs || state.options.mode == Mode::kStates;

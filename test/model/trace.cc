@@ -1,4 +1,4 @@
-// What was found, in words.
+// Prints a violation in words.
 #include "state.h"
 
 #include <cstdio>
@@ -18,7 +18,7 @@ std::string name_of(std::uintptr_t address)
     return text;
 }
 
-// FILE:LINE of the call before pc. Of a program that is not position independent.
+// FILE:LINE of the call before pc. Requires a program that is not position independent.
 std::string line_of(const void *pc)
 {
     char command[100];

@@ -1,5 +1,5 @@
 // Jobs that cannot go on must end, with MPI_ERRORS_ARE_FATAL and by themselves.
-// What breaks them is the first argument.
+// The first argument says what breaks them.
 #include "test/mpi/check.h"
 
 #include <sys/time.h>

@@ -21,7 +21,7 @@ namespace {
 
 using Numbers = std::vector<std::uint16_t>;
 
-// Of several magnitudes and both signs, so that every addition rounds; but multiples of 1/8 up to
+// Values of several magnitudes and both signs, so that every addition rounds; but multiples of 1/8 up to
 // 2046, of which a float holds any sum of so few: so that is exact until it is rounded.
 float number(ElementKind kind, int rank, std::size_t i)
 {
@@ -47,7 +47,7 @@ std::uint16_t sum_of(ElementKind kind, const std::vector<int> &ranks, std::size_
     return bits_of(kind, sum);
 }
 
-// What is to come out: `once`, or in the order of the ranks; on each node for itself, if there are
+// The expected result: `once`, or in the order of the ranks; on each node for itself, if there are
 // two.
 struct Wanted {
     bool once = true;

@@ -106,7 +106,7 @@ public:
         }
     }
 
-    // Buffers freed and made anew at each call: other memory at addresses that peers know. The
+    // Buffers freed and allocated again at each call: other memory at addresses that peers know. The
     // larger ones are allocations of their own, the smaller ones share one.
     void new_buffers()
     {

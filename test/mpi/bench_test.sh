@@ -44,7 +44,7 @@ done
 python3 "$source/tools/schema_check.py" "$source/tools/schema" "$work/device.json" >"$work/out" 2>&1
 verdict $? 'as the schema says'
 
-# What it says of small calls on device memory: the first one, and the floor under each.
+# Its report of small calls on device memory: the first one, and the floor under each.
 bench 0 2 --memory device --sizes 8,64K,128K -n 3 --json "$work/floor.json"
 has '^# first_call    [0-9.]+ us, MPI_Allreduce of 8 bytes'
 python3 - "$work/floor.json" >>"$work/out" 2>&1 <<'END'

@@ -1,4 +1,4 @@
-// What programs bring to a call that no other test has. The argument chooses:
+// Arguments of calls that no other test has. The argument chooses:
 //   contexts        threads without a CUDA context, or with that of another device (R13)
 //   padding         vectors with stretches of memory that nobody has written (R8)
 //   level LEVEL     MPI on a side thread at every thread level, single to multiple (R14)
@@ -61,7 +61,7 @@ void contexts(Program &program)
 // ---- padding ----
 
 // Horovod's fusion buffer has up to 16 bytes between tensors that were never written: any bits,
-// also those of signalling NaN, infinity and denormals. The elements beside them are exact and no
+// also those of signalling NaN, infinity and denormals. The elements next to them are exact and no
 // call fails.
 void padding(Program &program)
 {
@@ -96,7 +96,7 @@ void padding(Program &program)
             for (std::size_t i = 0; i < count; ++i) {
                 wrong += !is_padding(i) && sum[i] != ranks * static_cast<float>(i % 1000) ? 1 : 0;
             }
-            program.check(wrong == 0, "%zu of %zu elements beside padding are wrong", wrong, count);
+            program.check(wrong == 0, "%zu of %zu elements next to padding are wrong", wrong, count);
             const std::uint64_t mine = checksum(ElementKind::kFloat32, count, sum.data());
             std::uint64_t first = mine;
             MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

@@ -108,7 +108,7 @@ std::vector<float> CallsInPlace::sum(std::size_t first, std::size_t count) const
     return all;
 }
 
-// What the buffer begins with; the rest is undefined.
+// The initial content of the buffer; the rest is undefined.
 std::vector<float> CallsInPlace::result() const
 {
     if (call_.way == "bcast" || call_.way == "ibcast") {

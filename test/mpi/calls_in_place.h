@@ -22,7 +22,7 @@ struct CallInPlace {
 
 class CallsInPlace {
 public:
-    // Sets the communicator's errors to return. Of a queued call by all ranks.
+    // Sets the communicator's errors to return. All ranks call it for a queued call.
     CallsInPlace(Program &program, MPI_Comm comm, const CallInPlace &call);
     ~CallsInPlace();
     CallsInPlace(const CallsInPlace &) = delete;

@@ -67,7 +67,7 @@ marked_end()
     done
 }
 
-# Files in /dev/shm that the component might have made. What the emulated GPU, Open MPI and UCX make there has
+# Files in /dev/shm that the component might have made. The files of the emulated GPU, Open MPI and UCX have
 # other names: they clean up in their own way after jobs that were killed.
 shared_files() { find /dev/shm -mindepth 1 -maxdepth 1 -user "$(id -u)" -name 'hetcoll*' -printf '%f\n'; }
 
@@ -148,7 +148,7 @@ case_()
     if [ -n "$why" ]; then
         failed=$((failed + 1))
         echo "FAILED  $line: $why ($seconds s)"
-        # What was not meant to be printed, then the end of all that was.
+        # Shows lines that were not expected, then the end of the output.
         { grep -vE "$allowed" "$output" | head -n 30 && echo ...; tail -n 10 "$output"; } | sed 's/^/        | /'
         [ -s "$leaks" ] && sed 's/^/        | /' "$leaks" | head -n 20
     elif grep -q '^skip ' "$output"; then
@@ -199,7 +199,7 @@ end_cases()
     exit
 }
 
-# What killed ranks had on the emulated GPU goes with its last process, of which there may be none.
+# The last process of the emulated GPU removes what killed ranks left, but there may be none.
 end_all()
 {
     rm -rf "$work" /dev/shm/emulated_gpu."$(id -u)"."$EMU_NODE".*

@@ -235,7 +235,7 @@ void Buffers::check_guards(const Buffer &buffer, std::size_t first, const char *
     for (std::size_t i = 0; i < image.size(); ++i) {
         touched += (i < first || i >= first + bytes_) && image[i] != kGuard ? 1 : 0;
     }
-    program_.check(touched == 0, "%zu bytes beside the %s buffer were written: %s", touched, which,
+    program_.check(touched == 0, "%zu bytes outside the %s buffer were written: %s", touched, which,
                    describe(call_).c_str());
 }
 

@@ -1,4 +1,4 @@
-// What the MPI tests share: counting checks, the GPU, the emulated driver's counters and faults,
+// Shared by the MPI tests: counting checks, the GPU, the emulated driver's counters and faults,
 // and one Allreduce with everything about it checked. A failed check prints a line; any line that
 // does not start with "ok", "skip" or "note" makes run.sh fail the case. R1 to R25 in the tests are
 // those of docs/clients.md.
@@ -50,7 +50,7 @@ public:
     // that no case passes without what it is there for.
     void check_algorithm();
 
-    // Of this rank, so far.
+    // This rank's count so far.
     [[nodiscard]] long failures() const noexcept { return failures_; }
     // Collects the failures of all ranks, finalizes MPI and says "ok NAME: N checks". The exit
     // status.
@@ -104,7 +104,7 @@ private:
 
 inline const std::size_t kSmallBytes = hetcoll_default_settings().small_limit;
 
-// What counts a call of so many bytes on device memory if `algorithm` is forced and can run there:
+// The counter of a `bytes`-byte call on device memory if `algorithm` is forced and can run there:
 // not all of them serve calls up to the small limit. No counter for names that are no algorithm.
 [[nodiscard]] std::optional<hetcoll_counter> counter_of_call(std::string_view algorithm,
                                                              std::size_t bytes);
@@ -122,7 +122,7 @@ struct Call {
 [[nodiscard]] std::string describe(const Call &call);
 
 // One MPI_Allreduce on `comm` with guards around both buffers. Checks every element, that all ranks
-// hold the same bits (R9), that the send buffer is as before and that nothing beside was touched.
+// hold the same bits (R9), that the send buffer is as before and that no other byte was touched.
 // Ranks may differ in memory and offsets. Collective; thread safe on different communicators.
 void check_allreduce(Program &program, MPI_Comm comm, const Call &call);
 

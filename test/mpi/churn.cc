@@ -43,7 +43,7 @@ Buffer allocate(Program &program, Memory memory, std::size_t bytes)
 
 // ---- communicators ----
 
-// What a process holds. Device and page-locked memory are counted by calls, the test's own too.
+// The resources that a process holds. Device and page-locked memory are counted by calls, the test's own too.
 struct Held {
     long resident_kb = 0, descriptors = 0, threads = 0;
     long long device = 0, pinned = 0, streams = 0, events = 0, mappings = 0;
@@ -251,7 +251,7 @@ void freed_at_once(Program &program, std::size_t count)
                 MPI_Wait(&request, MPI_STATUS_IGNORE);
             }
         }
-        // Others use the address at once, now and then as memory of another kind.
+        // Others use the address immediately, now and then as memory of another kind.
         const Buffer other =
             allocate(program, i % 3 == 2 ? Memory::kManaged : Memory::kDevice, bytes);
         program.require(other.write(0, spoilt.data(), bytes));

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::ptrdiff_t kInPlace = -1;
 
-// A type for `count` elements, and the bytes that so many span.
+// A type for `count` elements, and the bytes that they span.
 struct Elements {
     const char *name;
     MPI_Datatype type;

@@ -1,4 +1,4 @@
-// What calls on device memory cost, counted by the emulated driver over all ranks: bytes between
+// Counts the cost of calls on device memory in the emulated driver, over all ranks: bytes between
 // the devices, kernels, driver calls. The first argument says what is counted, the second names the
 // algorithm that coll_hetcoll_algorithm forces.
 #include "test/mpi/check.h"
@@ -163,7 +163,7 @@ private:
                        number(used[counter]), number(calls), algorithm_.c_str());
     }
 
-    // What one call of this shape uses when it is made for the third time.
+    // The resources that the third call of this shape uses.
     Sums count_call(const Call &call, const std::vector<std::string> &names)
     {
         Buffers buffers(program_, MPI_COMM_WORLD, call);

@@ -180,7 +180,7 @@ void add(void *in, void *inout, int *count, MPI_Datatype *type)
 }
 void add_too(void *in, void *inout, int *count, MPI_Datatype *type) { add(in, inout, count, type); }
 
-// What ranks may call differently; each call has to succeed.
+// Differences that MPI allows between ranks; each call has to succeed.
 void call_legally(Program &program)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

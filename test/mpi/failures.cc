@@ -13,7 +13,7 @@
 //                memory
 //      "series"  one after the other dies, until two are left; then 20 revokes, or as many as MS
 //                says
-// WAY: "blocking", "nonblocking" or "persistent", or "queued" on a stream. Of other collectives:
+// WAY: "blocking", "nonblocking" or "persistent", or "queued" on a stream. For other collectives:
 // "bcast", "reduce", "allgather" and "reduce_scatter_block", which are hetcoll's own on device
 // memory, "ibcast" and "alltoall", which are staged.
 //
@@ -92,7 +92,7 @@ private:
     std::size_t bytes_;
 };
 
-// How many calls that algorithm has served which coll_hetcoll_algorithm names; -1: none that can
+// Counts the calls that coll_hetcoll_algorithm's algorithm has served; -1: it names an algorithm that cannot
 // serve this one.
 long calls_served(const Program &program, const Case &what)
 {
@@ -192,7 +192,7 @@ void die_at(double when)
     timer_settime(timer, 0, &after, nullptr);
 }
 
-// What has failed stays so; then those that are left have a communicator of their own, which sums.
+// A failed communicator stays failed; then those that are left have a communicator of their own, which sums.
 MPI_Comm recover(Program &program, MPI_Comm broken, Calls &calls, int victim, const Case &what)
 {
     const int again = calls.run();

@@ -5,7 +5,7 @@
 // failed was the copy of its finished result; then the others' results are right. Afterwards the
 // same communicator must work.
 //
-// "random SEED COUNT": so many faults, drawn from all shapes, the driver calls that the victim
+// "random SEED COUNT": COUNT faults, drawn from all shapes, the driver calls that the victim
 // makes in the shape, times (first, second, fifth, twentieth, all) and codes, by the seed. "ruined
 // SEED": one such fault that ruins its context, with a hostile driver. Nothing on the victim's
 // device can be read or written after it.
@@ -25,7 +25,7 @@
 namespace hetcoll::test {
 namespace {
 
-// What may be called; those that are not are skipped.
+// Calls that may happen; those that do not are skipped.
 constexpr std::array kCalls = {
 #define HETCOLL_CALL_NAME(name) #name,
     HETCOLL_DRIVER_CALLS(HETCOLL_CALL_NAME)
@@ -134,7 +134,7 @@ private:
         return set != nullptr && std::string_view(set) != "0";
     }
 
-    // Of each rank.
+    // Each rank's.
     const std::vector<CallCounts> &calls_of(const Shape &shape)
     {
         std::vector<CallCounts> &all = counted_[&shape];
@@ -192,7 +192,7 @@ private:
         buffers.fill();
     }
 
-    // After an error hetcoll makes everything in the context anew.
+    // After an error hetcoll makes everything in the context again.
     void forget_all()
     {
         MPI_Comm comm = new_comm();
@@ -231,7 +231,7 @@ private:
         ++alone_;
         alone_by_.insert(where.substr(0, where.find(':')));
     }
-    // What it takes to copy a result to device memory, and to learn that it is there. A staged call
+    // The driver calls that it takes to copy a result to device memory, and to learn that it is there. A staged call
     // without a bounce has to look for the buffer's context again, with memory of hetcoll's there.
     static bool copies_result(const std::string &where)
     {

@@ -184,7 +184,7 @@ template <class T> void every_size(Program &program, MPI_Comm comm)
     }
 }
 
-// What is no sum of floats stays as it is.
+// Anything but a sum of floats is not changed.
 void check_others(Program &program)
 {
     double most = 1e30 * (program.rank() + 1);

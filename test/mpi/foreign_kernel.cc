@@ -158,7 +158,7 @@ public:
     {
     }
 
-    // `act` beside the kernel; what it leaves in the buffers is then checked.
+    // `act` while the kernel runs; what it leaves in the buffers is then checked.
     void run(const char *what, Buffers &buffers, const std::function<int()> &act)
     {
         buffers.fill();

@@ -3,7 +3,7 @@
 // have one device here. The arguments choose:
 //   rounds KIND SIZE     memory of SIZE MiB is allocated, reduced and freed again and again; the
 //                        device has room for that of two rounds. KIND: plain, or vmm memory
-//   random OPERATIONS    so many allocations and frees of 1 to 64 MiB among the ranks
+//   random OPERATIONS    OPERATIONS allocations and frees of 1 to 64 MiB among the ranks
 #include "test/mpi/check.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ public:
     {
         auto made = TestMemory::allocate(program_.gpu(), type_, bytes);
         if (!made.ok()) {
-            program_.check(false, "%zu MiB cannot be allocated beside %zu: %s", bytes / kMiB,
+            program_.check(false, "%zu MiB cannot be allocated in addition to %zu: %s", bytes / kMiB,
                            held_ / kMiB, made.status().message().c_str());
             return;
         }
@@ -69,7 +69,7 @@ public:
     void reduce_small() { reduce(memory_.front().memory.get(), 2); }
     void reduce_on_host(int count) { reduce(nullptr, count); }
 
-    // Of the device, on rank 0 once all ranks are here: what is used, but not by what the ranks
+    // Rank 0, once all ranks are here, reads the device's memory: what is used, but not by what the ranks
     // hold. The memory of hetcoll itself and of the drivers, and what is mapped but freed.
     [[nodiscard]] std::size_t used_besides()
     {

@@ -181,7 +181,7 @@ std::string describe(const Call &call)
            memory_name(call.memory) + " memory";
 }
 
-// What the call leaves in a receive buffer in host memory, by Open MPI.
+// The bytes that the call leaves in a receive buffer in host memory under Open MPI.
 Image expected(Program &p, const Call &call, MPI_Op op, const Image &send, const Image &recv)
 {
     const Side in(p, Memory::kHost, send), out(p, Memory::kHost, recv);
@@ -338,7 +338,7 @@ void disturb(Program &p, const Call &call, MPI_Op op)
             MPI_Recv(nullptr, 0, MPI_INT, p.ranks() - 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
     };
-    const bool is_persistent = call.how == How::kPersistent; // made by all at once, then started
+    const bool is_persistent = call.how == How::kPersistent; // made by all ranks together, then started
     if (!is_persistent) {
         wait_for_writer();
     }

@@ -70,7 +70,7 @@ refused()
     rm -r "${work:?}/$1"
 }
 
-# What compile makes is a component, if the headers are right.
+# compile makes a component, if the headers are right.
 copied unaltered
 compile unaltered >"$work/out" 2>"$work/err" && job unaltered --mca coll hetcoll "$build/test/mpi/device_allreduce"
 verdict $? 'of a copy of the headers: hetcoll serves'
@@ -97,7 +97,7 @@ copied communicator
 exchange communicator ompi/communicator/communicator.h c_my_rank c_flags
 refused communicator "$other: read by them, MPI_COMM_NULL is not what the library made it"
 
-# Of another series: the component needs libraries that are not there. The file that Open MPI opens does not.
+# Another series: the component needs libraries that are not there. The file that Open MPI opens does not.
 mkdir "$work/series" "$work/alone"
 (cd "$work/series" && echo 'int hetcoll_nothing;' >empty.c && $(configured CC) -shared -fPIC -Wl,-soname,libopen-pal.so.999 \
     -o libopen-pal.so.999 empty.c && $(configured CC) -shared -fPIC -Wl,--no-as-needed -o hetcoll_component.so empty.c libopen-pal.so.999)

@@ -1,4 +1,4 @@
-// What a host Allreduce costs if hetcoll is in the job (R2): no driver call and no allocation by
+// Checks the cost of a host Allreduce if hetcoll is in the job (R2): no driver call and no allocation by
 // hetcoll, and no message by hetcoll either if no rank can have a GPU. And how much memory a
 // communicator of such calls takes. With the argument "no_gpu" the job must have no GPU.
 #include "test/mpi/check.h"
@@ -104,7 +104,7 @@ void every_place(Program &program, bool no_gpu)
 #endif
 }
 
-// Of this process, by the allocator's own count.
+// This process's, by the allocator's own count.
 std::size_t heap_bytes()
 {
     const struct mallinfo2 info = mallinfo2();

@@ -1,10 +1,10 @@
 // MPI_Comm_idup, for which Open MPI uses the nonblocking collectives of the communicator: hetcoll
-// has no part in it. In Open MPI 4.1 several of an inter-communicator under way can wait for ever,
+// has no part in it. In Open MPI 4.1 several of an inter-communicator in flight can deadlock,
 // with hetcoll and without: a rank begins the broadcast of the first when its own part of the
 // reduction before it is over, the local group's first rank when all of it is, and in between
 // either may begin the reduction of the second. Both take tags in the order of the calls. idups.sh
 // counts how often.
-//   idups [COUNT [ROUNDS [among]]]   so many under way at once; 1 and 3
+//   idups [COUNT [ROUNDS [among]]]   COUNT in flight, ROUNDS times; default 1 and 3
 // COUNT 1 cannot wait so. With "among" they are of a communicator that does other collectives
 // meanwhile, which take tags of the same row.
 #include "measure/buffer.h"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# idups.sh [BUILD_DIR [RUNS [among]]]: how often five MPI_Comm_idup of an inter-communicator under way at once end, with
+# idups.sh [BUILD_DIR [RUNS [among]]]: how often five MPI_Comm_idup of an inter-communicator in flight complete, with
 # hetcoll and without: RUNS (20) of each on 3, 4 and 6 ranks, by turns. With "among", two of a communicator that does
-# other collectives meanwhile. Whatever has not ended within 10 s (5 s) is taken to wait for ever. Fails if hetcoll's runs
+# other collectives meanwhile. Whatever has not ended within 10 s (5 s) is taken for a deadlock. Fails if hetcoll's runs
 # are significantly fewer (Fisher's exact test, 1 %). Writes a results file to stdout.
 set -u
 build=$(cd "${1:-${HETCOLL_BUILDDIR:-.}}" && pwd) || exit 1

@@ -79,7 +79,7 @@ void check_others(Program &program)
     none.call(MPI_COMM_WORLD, {.pattern = sum(), .count = 100});
 }
 
-// Many on two communicators at once, in the one order on some ranks and in the other on others.
+// Many on two communicators at the same time, in the one order on some ranks and in the other on others.
 void check_two_communicators(Program &program)
 {
     MPI_Comm other = MPI_COMM_NULL;
@@ -131,7 +131,7 @@ void kill_server()
     }
 }
 
-// After so many polls of a nonblocking call; none: before it begins.
+// After this many polls of a nonblocking call; none: before it begins.
 void check_killed(Program &program, bool in_place, int polls)
 {
     const Call call{.pattern = sum(), .count = 4'000'000, .in_place = in_place};

@@ -35,7 +35,7 @@ public:
     {
         learn();
         expect("in place", 6, in_place_, {1, 6}, true);
-        // What the others have begun comes to nothing, and their vectors are as they were.
+        // The others' early work comes to nothing, and their vectors are as they were.
         for (const bool in_place : {true, false}) {
             Buffers host(program_, MPI_COMM_WORLD, call(Memory::kHost, in_place));
             Buffers &device = in_place ? in_place_ : beside_;
@@ -44,7 +44,7 @@ public:
         expect("in place again", 6, in_place_, {1, 6}, true);
     }
 
-    // Where there is no memory for a result beside the input, ranks wait, and then go the same way.
+    // Where there is no memory for a result in addition to the input, ranks wait, and then go the same way.
     void without_memory()
     {
         learn();
@@ -72,7 +72,7 @@ public:
         reduce(in_place_);
     }
 
-    // What a rank begins early fails: an error on every rank, whether the call goes on that way or
+    // A rank's early work fails: an error on every rank, whether the call goes on that way or
     // another one, and the next one works.
     void launch()
     {
@@ -93,7 +93,7 @@ public:
         reduce(beside_);
     }
 
-    // Nonblocking calls on two communicators at once.
+    // Nonblocking calls on two communicators at the same time.
     void several()
     {
         std::array<MPI_Comm, 2> comms{};

@@ -7,7 +7,7 @@
 //   ended       MPI_Finalize comes when the CUDA driver has ended
 //   forked      the program forks, and goes on
 //   untouched   no GPU is used: nothing of ours is made
-//   anew        the device is reset, and used again
+//   reused      the device is reset, and used again
 //   after       buffers and context outlive MPI
 //   side        MPI_Init, calls and MPI_Finalize on a thread that is not the main one
 //   before      context and buffers exist before MPI_Init
@@ -318,9 +318,9 @@ int untouched(int argc, char **argv)
 
 // Work goes on after a reset: the context and what the application makes in it have the handles and
 // addresses that ours had before.
-int anew(int argc, char **argv)
+int reused(int argc, char **argv)
 {
-    Program program(argc, argv, "lifecycle anew");
+    Program program(argc, argv, "lifecycle reused");
     const Gpu &gpu = program.gpu();
     const Driver &driver = gpu.driver();
     const Emulated emulated;
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
         {"many", many},           {"leaked", leaked}, {"reset", reset},   {"requests", requests},
-        {"destroyed", destroyed}, {"ended", ended},   {"anew", anew},     {"after", after},
+        {"destroyed", destroyed}, {"ended", ended},   {"reused", reused},     {"after", after},
         {"side", side},           {"before", before}, {"forked", forked}, {"untouched", untouched},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");

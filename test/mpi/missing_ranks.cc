@@ -86,7 +86,7 @@ void stop(const Late &late)
     }
 }
 
-// What hetcoll_info --live says of this process once it has stopped, which a busy machine takes a
+// The output of hetcoll_info --live about this process once it has stopped, which a busy machine takes a
 // while to do, and the others have come, which is when it says `missing`.
 std::string show_stopped(const char *more, const std::string &missing)
 {

@@ -154,7 +154,7 @@ void Streams::legacy_work_is_not(MPI_Comm comm, const Emulated &emulated)
     program_.check(code == MPI_SUCCESS && !gave_up, "a call waits for the legacy stream, code %d",
                    code);
     must(driver().cuStreamSynchronize(nullptr), "cuStreamSynchronize");
-    expect_sum(buffer, bytes, "beside legacy work");
+    expect_sum(buffer, bytes, "alongside legacy work");
 }
 
 void run(Program &program)

@@ -297,7 +297,7 @@ private:
         };
         if (when == When::kLater) {
             begin();
-            // The second small call on device memory finds the peers, as a large one does at once.
+            // The second small call on device memory finds the peers, as a first large one does.
             for (int before = 0; before < (lack == Lack::kNone ? 3 : 1); ++before) {
                 check(vectors.make(*call), what, false);
             }

@@ -1,4 +1,4 @@
-// MPI_Iallreduce and persistent MPI_Allreduce on device buffers: many at once, on several
+// MPI_Iallreduce and persistent MPI_Allreduce on device buffers: many in flight, on several
 // communicators, in any order of completion, among blocking calls.
 #include "test/mpi/check.h"
 

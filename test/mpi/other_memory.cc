@@ -148,7 +148,7 @@ private:
         for (int i = 0; i < 6; ++i) {
             map_use_unmap(
                 at, i % 2 == 0 ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
-                "virtual memory mapped anew");
+                "virtual memory mapped again");
         }
         must(more_.cuMemAddressFree(at, kBytes), "cuMemAddressFree");
     }

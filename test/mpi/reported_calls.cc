@@ -159,7 +159,7 @@ void unread_calls(Program &program, int count, int root, void *stray, bool block
     void *const far = is_root ? all.data() : stray;
     MPI_Request request = MPI_REQUEST_NULL;
     const auto expect = [&](int error, const char *what) {
-        program.check(error == MPI_SUCCESS, "%s beside %p: error %d", what, stray, error);
+        program.check(error == MPI_SUCCESS, "%s next to %p: error %d", what, stray, error);
     };
     expect(blocking ? MPI_Reduce(one.data(), far, count, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD)
                     : waited(MPI_Ireduce(one.data(), far, count, MPI_INT, MPI_SUM, root,

@@ -1,4 +1,4 @@
-// What programs do beside their calls that users of Open MPI, MPICH, UCX and NCCL's plugins have
+// Things that programs do between calls that users of Open MPI, MPICH, UCX and NCCL's plugins have
 // reported as broken there. The argument chooses:
 //   captures     another thread captures graphs in the global mode, as PyTorch does
 //   devices      another device for each communicator, buffers on two, a current context on a third
@@ -188,7 +188,7 @@ void captures(Program &program)
         }
     }
     for (const Vector<float> &each : out) {
-        each.check([&](std::size_t i) { return sum_of(program.ranks(), i); }, "beside captures");
+        each.check([&](std::size_t i) { return sum_of(program.ranks(), i); }, "during captures");
     }
 }
 
@@ -410,7 +410,7 @@ void children(Program &program)
             _exit(own[0] - 1);
         }
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        vector.check([&](std::size_t i) { return sum_of(program.ranks(), i); }, "beside a fork");
+        vector.check([&](std::size_t i) { return sum_of(program.ranks(), i); }, "with a fork");
         int status = 0;
         waitpid(child, &status, 0);
         program.check(round % 3 == 1 || status == 0, "child %d ends with %x", round, status);

@@ -1,6 +1,6 @@
 // A program with many communicators where /dev/shm is small: all of them work, and others still
 // find room there.
-//   small_shm [COUNT [MIB]]   so many duplicates at the same time; what a file there can have then
+//   small_shm [COUNT [MIB]]   COUNT duplicates at the same time; what a file there can have then
 #include "test/mpi/check.h"
 
 #include <fcntl.h>

@@ -159,7 +159,7 @@ void two_devices(Program &p)
     p.check(device_out.image() == host_out.image(), "Scan from one device to another");
 }
 
-// What others write into the gaps of a type while a collective receives around them stays.
+// Bytes that others write into the gaps of a type while a collective receives around them stay.
 void gaps_are_left_alone(Program &p)
 {
     constexpr int kRows = 100;
@@ -181,7 +181,7 @@ void gaps_are_left_alone(Program &p)
     MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
     const std::vector<char> got = matrix.image();
     p.check(std::memcmp(got.data() + kGuardBytes, want.data(), want.size() * sizeof(int)) == 0,
-            "two columns of one matrix at once");
+            "two columns of one matrix at the same time");
     MPI_Type_free(&column);
 }
 

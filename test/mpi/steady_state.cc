@@ -75,7 +75,7 @@ constexpr std::array kWork = {"cuPointerGetAttribute", "cuMemcpyAsync", "cuLaunc
                               "cuEventRecord"};
 using WorkCalls = std::array<double, kWork.size()>;
 
-// What the page says of a way: its row begins "| WAY | 2 | 0 | 1 | 0 |". All zero without such a
+// The page's row of a way: it begins "| WAY | 2 | 0 | 1 | 0 |". All zero without such a
 // row.
 WorkCalls documented(const std::string &way)
 {

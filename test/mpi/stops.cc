@@ -1,5 +1,5 @@
 // Ranks that come late to calls of all kinds, for test/mpi/stops.sh. stops COUNT MILLISECONDS SEED
-// [leaves]: in so many calls a rank comes so much later than the others. It is stopped, sleeps,
+// [leaves]: in CALLS calls a rank comes later than the others. It is stopped, sleeps,
 // computes or waits for a message meanwhile. Before each of them a line says which one, how, and in
 // which call. "leaves": from one more call a rank has gone for good, and the others end after twice
 // the time, because nobody else ends their wait.

@@ -78,7 +78,7 @@ for name in [f"stops.{i}" for i in range(jobs)] + [f"left.{i}" for i in range(jo
         state = {"left": "has (?:ended|died)", "stopped": "is stopped", "sleeps": "sleeps", "computes": "(?:runs|sleeps)", "waits": "(?:runs|sleeps)"}.get(how)
         if how != "left" and int(found[1]) > late_s:  # it goes on again, but had no processor yet
             state = "(?:is stopped|runs|sleeps)"
-        # Of three nodes, one may know no more than that it is one of the two others.
+        # One of three nodes may know no more than that it is one of the two others.
         node = re.fullmatch(r"missing (?:the node of )?rank (\d+) \([^)]*\)(?: or (?:the node of )?rank (\d+) \([^)]*\))?, from which there is no message", what)
         here = re.fullmatch(rf"missing rank {rank} \(process \d+ {state}, last in call {call - 1}, .*\); (\d+) of (\d+) ranks of this node are there", what)
         alone = rank >= 0 and nodes.count(nodes[rank]) == 1

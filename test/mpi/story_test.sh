@@ -12,7 +12,7 @@ job()
         verdict 1 "mpirun $*"
     grep 'hetcoll: ' "$work/out" | grep -v 'runs on the emulated GPU' >"$work/lines"
 }
-# once NUMBER PATTERN: so many lines.
+# once NUMBER PATTERN: NUMBER lines match.
 once()
 {
     [ "$(grep -cE "$2" "$work/lines")" -eq "$1" ]

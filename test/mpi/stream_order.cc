@@ -3,7 +3,7 @@
 //
 //   stream_order STREAM [WHAT...]   STREAM: nonblocking, blocking, legacy, perthread
 //     all         (the default) chains of calls, every collective, captures
-//     beside      calls that wait for the device while a call is pending
+//     meanwhile   calls that wait for the device while a call is pending
 //     holding     those that hold what other threads give a stream meanwhile
 //     delays N    N calls: an event behind a call is never done before the result is there
 //     mutant N    N calls on streams that do not wait: it has to be seen of every one
@@ -252,9 +252,9 @@ void host_memory_on_one(Program &program, const Attached &on)
     }
 }
 
-// What other code of the process does while calls are pending: the device waits for them, so they
+// Other code of the process, run while calls are pending: the device waits for them, so they
 // must not wait for it.
-void beside_other_work(Program &program, const Attached &on)
+void during_other_work(Program &program, const Attached &on)
 {
     const std::size_t bytes = 1'000'000;
     const int count = static_cast<int>(bytes / sizeof(int));
@@ -271,7 +271,7 @@ void beside_other_work(Program &program, const Attached &on)
         const Buffer other =
             allocate(program, 4096); // may wait for the device, and so on the way out
         on.must(on.driver().cuCtxSynchronize(), "cuCtxSynchronize");
-        expect(program, b, 0, bytes, sum_of_ranks(program, i), "beside other work");
+        expect(program, b, 0, bytes, sum_of_ranks(program, i), "alongside other work");
     }
     // A first call of another communicator, whose driver calls may wait.
     on.fill(a.data(), static_cast<unsigned char>(program.rank()), bytes);
@@ -291,7 +291,7 @@ void beside_other_work(Program &program, const Attached &on)
 }
 
 // Driver calls that wait for the device, and let no other thread give a stream anything meanwhile:
-// so a pending call needs nothing more. What is waited for is over when they return.
+// so a pending call needs nothing more. The awaited work is over when they return.
 void holding(Program &program, const Attached &on)
 {
     const Driver &driver = on.driver();
@@ -489,7 +489,7 @@ private:
     long early_ = 0;
 };
 
-// The driver fails in a call of one rank: all are told, nobody waits for ever.
+// The driver fails in a call of one rank: all are told, nobody hangs.
 void errors(Program &program, const Attached &on, const Emulated &emulated)
 {
     const std::size_t bytes = 400'000;
@@ -546,8 +546,8 @@ void run(Program &program, int argc, char **argv)
         program.check(program.rank() != 0 || early == calls,
                       "of %ld calls that the stream did not wait for only %ld were seen", calls,
                       early);
-    } else if (what == "beside") {
-        beside_other_work(program, on);
+    } else if (what == "meanwhile") {
+        during_other_work(program, on);
     } else if (what == "holding") {
         holding(program, on);
     } else if (what == "errors") {

@@ -28,7 +28,7 @@ void work(Program &program, MPI_Comm comm, int thread)
     }
 }
 
-// Each thread: blocking, nonblocking and persistent calls in turn, some outstanding at once.
+// Each thread: blocking, nonblocking and persistent calls in turn, several outstanding together.
 void work_much(Program &program, MPI_Comm comm, int thread)
 {
     constexpr int kCalls = 10'000 / kThreads, kOutstanding = 5, kCount = 300;

@@ -30,7 +30,7 @@ rows()
             return value
         }
         $3 == "hetcoll" && $4 == kind && $5 !~ /stream_functions|_version$/ { # not to be set
-            # What follows the key may have colons, and quotes around it if it has.
+            # The value may have colons, and quotes around it if it has.
             said = substr($0, length($1 $2 $3 $4 $5 $6) + 7)
             gsub(/^"|"$/, "", said)
             if (!($5 in seen)) {

@@ -354,7 +354,7 @@ void run(Program &program, const std::string &what)
         known(program, library);
     } else if (what == "wrong") {
         sum_ones(program, library.find("project_half_prod"), true, "not what its name says");
-        sum_ones(program, library.horovod("float16_sum"), false, "beside it");
+        sum_ones(program, library.horovod("float16_sum"), false, "next to it");
     } else { // off, differ
         static_cast<void>(library.calls());
         reduce(program, MPI_COMM_SELF, Numbers(kLarge, 0x3c00), library.horovod("float16_sum"));

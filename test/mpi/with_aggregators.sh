@@ -1,5 +1,5 @@
 #!/bin/bash
-# with_aggregators.sh WHAT MPIRUN ARGUMENT...: runs mpirun beside hetcoll_aggregator on the loopback device,
+# with_aggregators.sh WHAT MPIRUN ARGUMENT...: runs mpirun together with hetcoll_aggregator on the loopback device,
 # and tells the component of it.
 #   one        one aggregator
 #   leaves     two, and a spine above them
@@ -9,8 +9,8 @@
 #   open_key   others may read the key
 #   no_file    the component without hetcoll_aggregators.so
 # The test kills what HETCOLL_TEST_AGGREGATOR says, the process id of the one with number HETCOLL_TEST_KILL:
-# 0 is the spine. HETCOLL_TEST_PAYLOAD: so many bytes of vectors the first one must have received in all.
-# HETCOLL_TEST_GROUPS: so many communicators that one must have had when the program asked it for its statistics, and
+# 0 is the spine. HETCOLL_TEST_PAYLOAD: the bytes of vectors that the first one must have received in all.
+# HETCOLL_TEST_GROUPS: the communicators that one must have had when the program asked it for its statistics, and
 # it must be there still.
 set -u
 what=$1

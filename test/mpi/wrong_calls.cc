@@ -26,7 +26,7 @@ namespace {
 constexpr int kLarge = 100'000; // elements, beyond every limit of small calls
 constexpr std::size_t kMostBytes = 2u << 20;
 
-// What the calls of a rank work on. Zero bytes are a right input of all of them.
+// The buffers of a rank's calls. Zero bytes are a valid input of all of them.
 struct Place {
     MPI_Comm comm, other_comm;
     void *in, *out;
@@ -189,7 +189,7 @@ void check_next(Program &program, MPI_Comm comm, Memory memory, std::size_t coun
         {{ElementKind::kInt32, ReduceOp::kSum, Values::kExact, 3}, count, memory, memory});
 }
 
-// Until the job has printed so many lines with these words.
+// Waits until the job has printed `count` lines with these words.
 void wait_until_said(const char *words, int lines)
 {
     for (int said = 0; said < lines; usleep(50'000)) {
@@ -259,7 +259,7 @@ void make(Program &program, const WrongCall &call, bool returns)
     }
 }
 
-// What looks like other calls and is none: a root that runs ahead, nonblocking calls among others,
+// Correct programs that look wrong: a root that runs ahead, nonblocking calls among others,
 // places and types of a rank's own.
 void call_rightly(Program &program)
 {

@@ -390,7 +390,7 @@ void forget(Program &program)
     program.check(code == HETCOLL_WSP_SUCCESS, "%s", hetcoll_wsp_error_message());
 }
 
-// The job ends: nobody waits for ever for the waves of a rank that is gone.
+// The job ends: nobody hangs waiting for the waves of a rank that is gone.
 void rank_is_killed(Program &program)
 {
     std::vector<float> weights(1000), update(1000);

@@ -62,7 +62,7 @@ private:
         }
         return all;
     }
-    // What all bring, one behind the other.
+    // The contributions of all ranks, one behind the other.
     [[nodiscard]] static Elements brought_by_all(const Elements &counts)
     {
         Elements all;

@@ -6,7 +6,7 @@
 namespace hetcoll::test {
 namespace {
 
-// What the test itself asks of the driver. An injected fault that it meets is over then; false if
+// The test's own driver calls. An injected fault that it meets is over then; false if
 // the device is lost.
 template <class Call> bool ask(Call call)
 {

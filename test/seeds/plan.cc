@@ -207,7 +207,7 @@ void draw_trouble(Random &random, Plan &plan)
     }
 }
 
-// Of libraries that ranks have loaded, or of the program.
+// The symbol of a library that ranks have loaded, or of the program.
 void draw_modes(Random &random, Plan &plan)
 {
     const bool some = random.once_in(3);

@@ -1,4 +1,4 @@
-// What a seed draws before anything runs: ranks, nodes and GPUs, settings, the calls that all ranks
+// A plan is all that a seed draws before anything runs: ranks, nodes and GPUs, settings, the calls that all ranks
 // make, and what goes wrong.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a run says: that it has failed, and why; with --say what it does.
+// The output of a run: that it has failed, and why; with --say each step.
 #pragma once
 
 namespace hetcoll::test {
@@ -9,7 +9,7 @@ void say_everything();
 [[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
 // The run's process ends with that line, without its destructors.
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char *format, ...);
-// What engines have logged since the last time.
+// The lines that engines have logged since the last call.
 void print_log();
 
 } // namespace hetcoll::test

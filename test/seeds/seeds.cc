@@ -6,7 +6,7 @@
 // --with-ft; which floating-point control register a rank has, and when the environment changes.
 // Each call ends with the right result or with an error; after that its buffers are the program's
 // again, and nobody reads or writes them (verdict.h). Where nobody is told of a death or a lost
-// message, calls may also wait for ever. A seed runs in a process of its own, so one that fails
+// message, calls may also hang. A seed runs in a process of its own, so one that fails
 // does so alone: seeds SEED 1 --say.
 #include "test/seeds/report.h"
 #include "test/seeds/scheduler.h"

@@ -1,4 +1,4 @@
-// What a rank gives to a call, and what it must get.
+// The input of a rank to a call, and the result that it must get.
 #pragma once
 
 #include "test/seeds/plan.h"

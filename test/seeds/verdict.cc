@@ -43,7 +43,7 @@ void Verdict::of_call(int rank, const Running &call)
         fail("call %zu of rank %d: success with a wrong result", call.number, rank);
     }
     if (!call.recv->has_kept(0, call.recv->bytes())) {
-        fail("call %zu of rank %d wrote beside its buffer", call.number, rank);
+        fail("call %zu of rank %d wrote outside its buffer", call.number, rank);
     }
 }
 

@@ -1,5 +1,5 @@
-// What is right: of each call when it ends on a rank, of what the ranks got together, and of memory
-// that the program has back. What is wrong ends the run (report.h).
+// Judges each call when it ends on a rank, the results of all ranks together, and memory
+// that the program has back. A fault ends the run (report.h).
 #pragma once
 
 #include "test/seeds/world.h"
@@ -14,7 +14,7 @@ public:
 
     // A call of that rank is over, and its buffers are as it has left them.
     void of_call(int rank, const Running &call);
-    // What the program has put into a buffer that no call has is still there.
+    // Buffers that no call has still hold what the program put there.
     static void of_memory(int rank, const Buffer &buffer);
     // Calls that have not ended by now never will.
     void of_all_calls() const;

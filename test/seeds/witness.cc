@@ -9,7 +9,7 @@ namespace {
 
 Witness *witness = nullptr;
 
-// What a copy is made of.
+// The parts of a copy.
 bool is_of_a_copy(std::string_view call)
 {
     constexpr std::array<std::string_view, 8> kCalls = {

@@ -19,7 +19,7 @@
 
 namespace hetcoll::test {
 
-// What a table of message functions says of a broken communicator.
+// The answer of a message function on a broken communicator.
 inline constexpr int kBroken = -75;
 
 // A rank's call, from its start to its end; a persistent request, from its first start on.
@@ -81,7 +81,7 @@ public:
     [[nodiscard]] bool is_over() const;
     // Calls that have not begun or not ended.
     [[nodiscard]] std::size_t open_calls() const;
-    // What each rank has said in the last two meetings of each communicator.
+    // Each rank's flags in the last two meetings of each communicator.
     void print_meetings();
 
     bool network_fails = false, some_dead = false; // by now

@@ -1,6 +1,6 @@
 #!/bin/bash
 # bad_inputs.sh [WORD...]: what a newcomer may type that is wrong (bad_inputs.txt; only lines with one of the words).
-# Each ends at once, with the exit status of its line, and with a message that begins with the program's name and names
+# Each ends immediately, with the exit status of its line, and with a message that begins with the program's name and names
 # what is wrong. Nothing of it prints a result, crashes, hangs, or leaves a file. Then: a full disk, --version, children.
 set -u
 # shellcheck disable=SC2034 # here, machines and call are named in the list
@@ -117,7 +117,7 @@ $measured --output $here/none/picture
 --scaling $here/folder
 END
 
-    # What cannot be printed is no success.
+    # Output that cannot be written is a failure.
     full()
     {
         [ -x "$HETCOLL_BUILDDIR/$1" ] || return 0

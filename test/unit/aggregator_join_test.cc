@@ -3,7 +3,7 @@
 namespace hetcoll::test {
 namespace {
 
-// Somebody who has plugged in, and sends what he likes.
+// A stranger with a connection, which sends arbitrary bytes.
 class Stranger final : private WireEvents {
 public:
     Stranger(MemoryInternet &internet, std::uint16_t port)

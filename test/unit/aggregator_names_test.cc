@@ -14,7 +14,7 @@
 namespace hetcoll::test {
 namespace {
 
-// What the name service of this program knows: getaddrinfo below asks it for *.test.
+// The name service of this program: getaddrinfo below asks it for *.test.
 class NameService {
 public:
     // Waits until the name has an answer: an address, or "unknown", or "again", once.

@@ -12,7 +12,7 @@ namespace hetcoll::test {
 
 class MemoryWire;
 
-// What is sent is read when it is received, so that a buffer that is used again too early shows.
+// A message is read when it is received, so that a buffer that is used again too early shows.
 class MemoryInternet {
 public:
     // `port` 0: nobody can connect to it. The internet lives longest.

@@ -150,7 +150,7 @@ TEST(AggregatorProtocolTest, ARefusalIsPrintableAndNotTooLong)
     EXPECT_EQ(std::get<Refused>(*decoded).why.size(), kMostRefusalBytes);
 }
 
-// What the fuzzer looks for, on what it starts from.
+// The fuzzer's checks, on its initial corpus.
 TEST(AggregatorProtocolTest, TheFuzzersCorpusHoldsWhatItMust)
 {
     const char *const source = std::getenv("HETCOLL_SRCDIR");

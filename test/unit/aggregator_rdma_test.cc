@@ -1,4 +1,4 @@
-// Vectors by RDMA beside TLS: UCX's TCP on the loopback device stands for RDMA.
+// Vectors by RDMA, all else by TLS: UCX's TCP on the loopback device stands for RDMA.
 #include "hetcoll_config.h"
 
 #include "aggregator/rdma_queue_pairs.h"

@@ -197,7 +197,7 @@ TEST_F(SilentReaderTest, WhoReadsNowAndThenIsNot)
     EXPECT_EQ(here_->lost(), "");
 }
 
-// Of what the system keeps it has read so little that epoll does not tell of it.
+// It has read too little of the system's buffer for epoll to report it.
 TEST_F(SilentReaderTest, WhoHasReadALittleIsNot)
 {
     set_buffer(socket_, SO_SNDBUF, 10 * kSmall);

@@ -14,7 +14,7 @@ namespace hetcoll::test {
 using Ints = std::vector<std::int32_t>;
 using IntReduction = RankReduction<std::int32_t>;
 
-// Of both kinds of loopback, most likely.
+// An address of either loopback family.
 inline std::uint16_t free_port()
 {
     const int probe = socket(AF_INET, SOCK_STREAM, 0);

@@ -16,7 +16,7 @@
 namespace hetcoll::test {
 namespace {
 
-// A TCP connection to the port, of somebody who sends what he likes.
+// A TCP connection to the port, which sends arbitrary bytes.
 class Knock {
 public:
     explicit Knock(std::uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0))

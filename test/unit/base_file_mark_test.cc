@@ -1,4 +1,4 @@
-// What a descriptor is of, and whose it is.
+// Identity and owner of a descriptor's file.
 #include "base/file_mark.h"
 #include "base/own_user.h"
 #include "test/unit/child.h"

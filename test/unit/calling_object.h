@@ -47,7 +47,7 @@ private:
     std::uintptr_t begin_ = 0, end_ = 0;
 };
 
-// Of an object and of the C++ library, which allocates for it.
+// Matches an object and the C++ library, which allocates for it.
 class CallingObject {
 public:
     constexpr explicit CallingObject(const char *name) : object_(name) {}

@@ -73,7 +73,7 @@ TEST_P(HostReduceTest, DestinationMayBeAnOperand)
     expect_same(in_b, wanted, "dst == b");
 }
 
-// What lets ranks hold the same bits although each starts its fold elsewhere.
+// Commutativity lets ranks hold the same bits although each starts its fold elsewhere.
 class CommutativeReduceTest : public HostReduceTest {};
 
 TEST_P(CommutativeReduceTest, OperandsMayChangePlaces)

@@ -158,7 +158,7 @@ TYPED_TEST(Float8Test, FloatsRoundAsTheCudaHeadersSay)
     }
 }
 
-// Between two neighbours, and beside that.
+// Between two neighbours, and next to the middle.
 TYPED_TEST(Float8Test, TiesRoundAsTheCudaHeadersSay)
 {
     for (unsigned u = 0; u < 0x7f; ++u) {

@@ -26,7 +26,7 @@ template <> constexpr float kNan<float> = std::bit_cast<float>(0x7fffffffu);
 template <> constexpr double kNan<double> = std::bit_cast<double>(0x7fffffffffffffffu);
 
 // One operation on floating point values, rounded to T once. Products of T fit into Wide, and sums
-// are rounded to so many more bits that rounding again does no harm.
+// are rounded to enough bits that rounding again does no harm.
 template <class T> using Wide = std::conditional_t<sizeof(T) == 4, double, __float128>;
 template <class T> T add(T a, T b)
 {

@@ -1,4 +1,4 @@
-// What the kernels should answer, worked out another way: wider integers, __float128, halves taken
+// The results that kernels should give, computed another way: wider integers, __float128, halves taken
 // apart by hand. Also the operands to try them on.
 #pragma once
 

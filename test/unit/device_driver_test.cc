@@ -67,7 +67,7 @@ TEST(DriverStatusTest, TeardownCodesAreThose)
     EXPECT_FALSE(is_torn_down(CUDA_ERROR_ILLEGAL_ADDRESS));
 }
 
-// The following run in a process of their own, which GoogleTest starts anew ("threadsafe").
+// The following run in a process of their own, which GoogleTest starts again ("threadsafe").
 
 [[noreturn]] void check_not_loaded()
 {

@@ -75,7 +75,7 @@ TEST_P(HostViewTest, ShowsAPartOfOneAllocation)
     HETCOLL_REQUIRE(cuda().driver->cuMemFree(memory));
 }
 
-// What a cache by addresses would read.
+// The bytes that a cache by addresses would read.
 TEST_P(HostViewTest, OutlivesTheMemoryAndDoesNotShowWhatComesThereNext)
 {
     constexpr std::size_t kBytes = std::size_t{2} << 20; // a block of its own

@@ -1,4 +1,4 @@
-// What is freed while a queued call is pending, and how a stream waits for one.
+// Memory freed while a queued call is pending, and streams that wait for one.
 #include "device/queued_calls.h"
 #include "test/unit/device_cuda.h"
 

@@ -1,4 +1,4 @@
-// What kernels with many inputs and outputs and the copy kernel do, and how they say that they are
+// Kernels with many inputs and outputs and the copy kernel: their results, and how they signal that they are
 // done.
 #include "device/device.h"
 #include "test/unit/device_cuda.h"

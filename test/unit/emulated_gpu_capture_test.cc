@@ -34,7 +34,7 @@ protected:
         }
         return result;
     }
-    // What an unsafe call answers in another thread that has put itself into `mode`.
+    // Returns the answer of an unsafe call in another thread that is in capture mode `mode`.
     CUresult call_elsewhere(CUstreamCaptureMode mode)
     {
         CUresult result = CUDA_SUCCESS;

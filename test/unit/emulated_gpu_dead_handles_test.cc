@@ -96,7 +96,7 @@ unsigned long long id_of(CUcontext context)
     return id;
 }
 
-// What programs do with dead handles, and what a driver that notices says.
+// Uses of dead handles, and the answers of a driver that notices.
 struct Misuse {
     CUresult answer;
     std::function<CUresult()> use;

@@ -1,4 +1,4 @@
-// What tests of other parts rely on: injected faults, call counters, the leak report, entry points.
+// Instruments that tests of other parts rely on: injected faults, call counters, the leak report, entry points.
 #include "test/unit/emulated_gpu_driver.h"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ public:
     Faults &operator=(const Faults &) = delete;
 };
 
-// What four allocations answer.
+// The answers of four allocations.
 std::vector<CUresult> four_allocations()
 {
     const PrimaryContext context;

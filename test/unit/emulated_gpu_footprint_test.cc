@@ -1,4 +1,4 @@
-// What kernels declare to touch: what is counted, charged to links and checked.
+// Bytes that kernels declare to touch: counted, charged to links, checked.
 #include "emulated_gpu/cuda_on_host.h"
 #include "test/unit/emulated_gpu_driver.h"
 

@@ -22,7 +22,7 @@ __global__ void do_nothing(unsigned *) {}
 constexpr emulated_gpu_kernel kKernels[] = {EMULATED_GPU_KERNEL(do_nothing, 0)};
 constexpr emulated_gpu_kernel_table kTable = {EMULATED_GPU_KERNEL_ABI, 1, kKernels};
 
-// What the calls under test need. A stream that the legacy one is ordered with waits for a number.
+// The objects that the calls under test need. A stream that the legacy one is ordered with waits for a number.
 struct Scene {
     Scene()
     {
@@ -167,7 +167,7 @@ template <class IsSo> bool comes_true(const IsSo &is_so)
     return is_so();
 }
 
-// Threads of their own for a call and for another beside it.
+// Threads of their own for a call and for another at the same time.
 class Asked {
 public:
     Asked(CUcontext context, Scene &scene, const Call &call)
@@ -207,8 +207,8 @@ void expect_held(Scene &scene, const Call &first, const Call &second)
         EXPECT_TRUE(comes_true([&] { return holding() > holding_before; })) << first.name;
         const Asked beside(scene.context.get(), scene, second);
         EXPECT_TRUE(comes_true([&] { return held() > held_before; }))
-            << second.name << " beside " << first.name;
-        // What asks, and what changes the current context, is not held.
+            << second.name << " alongside " << first.name;
+        // Queries, and calls that change the current context, are not held.
         EXPECT_EQ(cu().cuEventQuery(scene.event), CUDA_SUCCESS);
         EXPECT_EQ(cu().cuStreamQuery(scene.ours), CUDA_SUCCESS);
         EXPECT_EQ(cu().cuCtxSetCurrent(scene.context.get()), CUDA_SUCCESS);
@@ -233,10 +233,10 @@ void expect_not_held(Scene &scene, const Call &first, const Call &second, CUcont
         }
         const Asked beside(in, scene, second);
         EXPECT_TRUE(comes_true([&] { return beside.has_returned(); }))
-            << second.name << " beside " << first.name;
+            << second.name << " alongside " << first.name;
         scene.end_wait();
     }
-    EXPECT_EQ(held(), held_before) << second.name << " beside " << first.name;
+    EXPECT_EQ(held(), held_before) << second.name << " alongside " << first.name;
     EXPECT_EQ(cu().cuCtxSynchronize(), CUDA_SUCCESS);
 }
 

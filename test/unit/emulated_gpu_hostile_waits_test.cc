@@ -23,7 +23,7 @@ __global__ void do_nothing(unsigned *) {}
 constexpr emulated_gpu_kernel kKernels[] = {EMULATED_GPU_KERNEL(do_nothing, 0)};
 constexpr emulated_gpu_kernel_table kTable = {EMULATED_GPU_KERNEL_ABI, 1, kKernels};
 
-// What the calls under test make and need.
+// The objects that the calls under test make and need.
 struct Objects {
     CUdeviceptr memory = 0, reserved = 0;
     CUmemGenericAllocationHandle handle = 0;

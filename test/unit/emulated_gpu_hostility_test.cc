@@ -1,4 +1,4 @@
-// EMU_HOSTILE beside waits and handles: errors that ruin a context, limits, late work.
+// EMU_HOSTILE without waits and handles: errors that ruin a context, limits, late work.
 #include "emulated_gpu/cuda_on_host.h"
 #include "test/unit/emulated_gpu_driver.h"
 

@@ -1,4 +1,4 @@
-// What processes leave behind in shared memory. Each test has a node of its own.
+// Shared memory that processes leave behind. Each test has a node of its own.
 #include "test/unit/emulated_gpu_driver.h"
 
 #include <unistd.h>

@@ -13,7 +13,7 @@
 namespace hetcoll::test {
 namespace {
 
-// What programs compiled with NVIDIA's header expect.
+// The ABI that programs compiled with NVIDIA's header expect.
 static_assert(sizeof(nvmlPciInfo_t) == 68 && offsetof(nvmlPciInfo_t, busId) == 36);
 static_assert(sizeof(nvmlFieldValue_t) == 40 && offsetof(nvmlFieldValue_t, value) == 32);
 

@@ -1,4 +1,4 @@
-// What the driver says of EMU_ variables that it cannot follow.
+// The driver's messages about EMU_ variables that it cannot follow.
 #include "test/unit/emulated_gpu_driver.h"
 
 #include <unistd.h>

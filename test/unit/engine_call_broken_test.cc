@@ -1,4 +1,4 @@
-// Calls that end on one rank alone, because of the network: further ones end at once, whatever way
+// Calls that end on one rank alone, because of the network: further ones end immediately, whatever protocol
 // they would go.
 #include "test/unit/engine_communicators.h"
 

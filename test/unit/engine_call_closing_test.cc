@@ -1,4 +1,4 @@
-// What the ranks tell each other when they close a call beside how it went: its time while a chunk
+// Facts that ranks tell each other when they close a call, besides its result: its time while a chunk
 // is being looked for, their waits while a late rank is.
 #include "test/unit/engine_scripted_peer.h"
 
@@ -164,7 +164,7 @@ protected:
             ASSERT_EQ(closing(says(kDeviceMemory)), says(kDeviceMemory)) << call;
         }
     }
-    // Of both ranks: their least and their longest wait.
+    // The least and the longest wait of both ranks.
     static Message waited(const Numbers64 &rank0, const Numbers64 &rank1,
                           Flags flags = kDeviceMemory)
     {

@@ -38,7 +38,7 @@ protected:
         }
         return sum;
     }
-    // What rank 1 says in a small one; with device memory somewhere the ranks meet once more.
+    // Rank 1's flags in a small call; with device memory somewhere the ranks meet once more.
     static std::vector<ScriptedPeer::Answer> small_call(Flags flags)
     {
         return {sum_of(their_integers(kFew), flags), says(flags)};

@@ -45,7 +45,7 @@ protected:
     }
     InNetworkTest() : CallTest(with_aggregator()) { take_log(); }
 
-    // What was said aloud, but that the GPU is emulated, and how a call was served.
+    // The log, but for the lines that the GPU is emulated and how a call was served.
     static std::vector<std::string> lines_of_log()
     {
         std::vector<std::string> lines = take_log();
@@ -275,7 +275,7 @@ TEST_F(InNetworkCallTest, ALargerVectorGoesPieceByPieceWithAMeetingAfterEach)
 class LostAggregatorTest : public InNetworkCallTest, public ::testing::WithParamInterface<bool> {
 protected:
     [[nodiscard]] bool in_place() const { return GetParam(); }
-    // What rank 0 brings: its result buffer is filled with rank 1's numbers.
+    // Rank 0's contribution: its result buffer is filled with rank 1's numbers.
     [[nodiscard]] std::vector<int> input() const
     {
         return in_place() ? theirs(kMany) : mine(kMany);

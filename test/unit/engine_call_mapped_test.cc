@@ -232,7 +232,7 @@ TEST_F(OneShotWayTest, WithoutMemoryToShareAllGoByMessagesInThisCallOnly)
     EXPECT_EQ(ranks_.counter(0, HETCOLL_CALLS_ONE_SHOT), by_one_shot + 1);
 }
 
-// Of a pool, which no other process may map. One rank's; the other's are ordinary.
+// Memory of a pool, which no other process may map. One rank's; the other's are ordinary.
 class PoolWayTest : public MappedWayTest, public ::testing::WithParamInterface<const char *> {
 protected:
     PoolWayTest() : MappedWayTest(GetParam()) {}

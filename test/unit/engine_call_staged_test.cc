@@ -137,7 +137,7 @@ TEST_F(StagedCallTest, ARankThatCannotUseItsGpuSaysSoAndCopiesAllTheSame)
     EXPECT_EQ(counter(HETCOLL_STAGED_GPU), 1u);
 }
 
-// The bounce is lost with the network: a message may still arrive there. What the way had borrowed
+// The bounce is lost with the network: a message may still arrive there. The protocol's loans
 // is not.
 TEST_F(StagedCallTest, ALostAgreementEndsTheCallAndGivesItsMemoryBack)
 {

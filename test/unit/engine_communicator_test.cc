@@ -41,7 +41,7 @@ protected:
         return std::make_unique<Communicator>(
             *process_, table, agreed_, std::span(facts).first(static_cast<std::size_t>(ranks)));
     }
-    // What the other rank says of the settings that a program may change.
+    // The other rank's settings that a program may change.
     static Message sets(std::uint64_t settings, Flags flags = {})
     {
         return sum_of(std::vector<std::uint64_t>{settings, ~settings}, flags);

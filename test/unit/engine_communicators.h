@@ -64,7 +64,7 @@ public:
         return ranks_[rank].process->counters().counter(which);
     }
     [[nodiscard]] MemoryNetwork &network() { return network_; }
-    // What the previous module was given on that rank, and what it answers.
+    // The arguments that the previous module got on that rank, and its answer.
     [[nodiscard]] PreviousModule &previous(int rank) { return ranks_[rank].previous; }
 
     // A sum on that rank. The numbers live until its end.
@@ -104,7 +104,7 @@ public:
         caller.script.clear();
         caller.refusals->add(number, why, kTag);
     }
-    // What was made by call(), to be changed before it is stepped.
+    // The operation that call() made, to be changed before it is stepped.
     [[nodiscard]] hetcoll_call &made(int rank) { return ranks_[rank].call; }
     // Called before a step of that rank's operation, with true, and after it.
     void around_step(std::function<void(int rank, bool before)> what)
@@ -159,13 +159,13 @@ public:
         });
     }
     [[nodiscard]] bool is_over(int rank) const { return ranks_[rank].is_over; }
-    // Of a call that is over.
+    // Requires a call that is over.
     [[nodiscard]] int result(int rank) const
     {
         return is_over(rank) && ranks_[rank].operation ? ranks_[rank].operation->result()
                                                        : kNothing;
     }
-    // What a rank has said in the meetings of its last call, or script, in the page.
+    // The flags of a rank in the meetings of its last call, or script, in the page.
     [[nodiscard]] const std::vector<Flags> &said(int rank) const { return ranks_[rank].said; }
 
     // By a small call, of vectors that stay, so that nothing is freed.

@@ -18,7 +18,7 @@ using test::Job;
 using test::neighbours;
 
 // Some exchange whole vectors: each rank overwrites what the other still reads, unless the messages
-// lie beside the vectors.
+// lie next to the vectors.
 bool can_be_mapped(Algorithm algorithm) { return !row_of(algorithm).has(Trait::kWholeVectors); }
 
 class ExecutorTest : public ::testing::TestWithParam<std::tuple<Algorithm, int>> {};
@@ -337,7 +337,7 @@ TEST(TreeExecutor, EveryRankEndsWithTheSumOverMessagesAndMappedMemory)
     }
 }
 
-// What a rank sent by adapters is not counted as Open MPI's.
+// Messages by adapters are not counted as Open MPI's.
 TEST(TreeExecutor, BytesAreCountedByTheirCarrier)
 {
     constexpr std::size_t kCount = 64 * 5 * 6;

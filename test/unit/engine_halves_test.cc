@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kCounts[] = {0, 1, 2, 33, 1000};
 
-// What a rank does not hold at first is no number: it would spoil every sum. What it holds and need
+// Parts that a rank does not hold at first are NaN: they would spoil every sum. Parts that it holds and need
 // not receive is in the result already, as the schedules want it.
 void prepare(Job &job, const Contract &contract, std::size_t count, bool in_place)
 {
@@ -77,7 +77,7 @@ TEST_P(ExecutorHalvesTest, EveryRankEndsWithWhatTheContractSays)
     }
 }
 
-// What is written in its stead may be a sum of some ranks, but never the input.
+// Bytes written in its place may be a sum of some ranks, but never the input.
 TEST_P(ExecutorHalvesTest, TheInputIsLeftAlone)
 {
     const auto &[half, size] = GetParam();

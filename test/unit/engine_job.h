@@ -62,7 +62,7 @@ struct JobOptions {
     std::vector<int> node_of{}; // ranks with equal numbers map each other's vectors; empty: none do
     int failing = 0;            // operation of the last rank; 0: none
     std::size_t chunk_bytes = 256, slot_bytes = 256; // small, so that steps take many chunks
-    // What the vectors hold, for a test that fills them: as many bytes as `count` doubles.
+    // The vectors' content, for a test that fills them: as many bytes as `count` doubles.
     ReduceOp op = ReduceOp::kSum;
     ElementKind kind = ElementKind::kFloat64;
 };

@@ -383,7 +383,7 @@ TEST_F(LostPeerTest, AFailedMappingIsAnErrorAndStillTellsWhomToServe)
     EXPECT_TRUE(mapped.ok() && *mapped);
 }
 
-// What this rank has mapped may be closed: others have to map once more too.
+// Mappings of this rank may be closed: others have to map once more too.
 TEST_F(LostPeerTest, BuffersAreNewAfterAFailedMapping)
 {
     calls_[0]->remember();

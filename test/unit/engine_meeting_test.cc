@@ -22,7 +22,7 @@ constexpr int kMeetings = 300;
 constexpr std::size_t kMostCount = ControlPage::kPayloadBytes / sizeof(std::int64_t);
 constexpr std::size_t kSlotCount = ControlPage::kSlotPayloadBytes / sizeof(std::int64_t);
 
-// What is brought to meeting `number`: the same numbers on every rank.
+// The contribution to meeting `number`: the same numbers on every rank.
 struct Agenda {
     explicit Agenda(int number)
         : count(number % 3 == 0   ? 0
@@ -65,7 +65,7 @@ void attend(Nodes &nodes, int rank, unsigned seed)
         }
         return true;
     };
-    // Goes on after a failure, or the others would wait for ever.
+    // Goes on after a failure, or the others would wait forever.
     bool failed = false;
     const auto expect = [&](bool right, const char *what, int number) {
         if (!right && !failed) {
@@ -184,7 +184,7 @@ TEST_P(MeetingTest, EveryRankGetsTheSameBits)
     }
 }
 
-// On each node at once, in float: 2048 + 1 + 1 + 1 is 2051 there, and 2048 a half at a time.
+// On each node in one sum, in float: 2048 + 1 + 1 + 1 is 2051 there, and 2048 a half at a time.
 TEST_P(MeetingTest, HalvesOfANodeAreRoundedOnce)
 {
     Nodes nodes(GetParam());

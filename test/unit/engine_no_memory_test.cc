@@ -274,7 +274,7 @@ TEST_P(ReserveTest, WithoutMemoryToFillTheReserveAllRanksReturnAnError)
     expect_results(HETCOLL_SUCCESS);
 }
 
-// What a call of host memory serves without any operation.
+// Calls on host memory that need no operation.
 class HostReserveTest : public ReserveTest {};
 
 TEST_P(HostReserveTest, WithoutMemoryToChooseAnAlgorithmACallBecomesAnOperation)

@@ -7,7 +7,7 @@
 namespace hetcoll {
 namespace {
 
-// What is said of a text; "" if it is right.
+// The message about a text; "" if it is right.
 std::string said_of(const char *name, const char *text)
 {
     hetcoll_settings settings = hetcoll_default_settings();

@@ -33,7 +33,7 @@ const std::string kUnshared =
     "them goes through host memory, which is slower. First reason: ";
 const std::string kNoTable = "hetcoll ignores its tuning table and chooses algorithms by price: ";
 
-// What was logged that has these words, with the level. The log begins anew.
+// Returns the logged lines that have these words, with the level, and empties the log.
 std::vector<std::string> said(const std::string &words)
 {
     std::vector<std::string> lines;
@@ -226,7 +226,7 @@ TEST(PeersTest, ForbiddenMappingIsNotTried)
     EXPECT_EQ(ranks.group(0).own_slot().offer.seed, 0u);
 }
 
-// What the ranks find without a file.
+// The placement that ranks find without a file.
 AlgorithmSet found_without_a_file()
 {
     RanksOnGpus ranks({"", "", ""});
@@ -379,7 +379,7 @@ TEST(PeersTest, RanksTryWhenAllHaveOfferedAndKnowWhenAllHaveTried)
     expect_the_same(ranks);
 }
 
-// What goes wrong on a rank: others take it for a process that is gone, or its steps have a fault.
+// Faults of a rank: others take it for a process that is gone, or its steps have a fault.
 void disguise_the_last(std::vector<ProcessIdentity> &identities)
 {
     identities.back().start_time += 1;

@@ -310,7 +310,7 @@ TEST_F(PoolTest, AContextHasOneDevice)
     HETCOLL_REQUIRE(cuda().cuCtxDestroy(other));
 }
 
-// Of a pool, say: it counts as in the primary context of its GPU.
+// Memory of a pool, for example: it counts as in the primary context of its GPU.
 TEST_F(PoolTest, MemoryWithoutAContextIsInTheSameDeviceWhicheverComesFirst)
 {
     ASSERT_NE(info_.context, nullptr);

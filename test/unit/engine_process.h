@@ -14,7 +14,7 @@
 
 namespace hetcoll::test {
 
-// What any process of this program has logged since the last take_log(), with its level before it.
+// Returns what any process of this program has logged since the last take_log(), with its level before it.
 inline std::vector<std::string> &lines()
 {
     static std::vector<std::string> all;
@@ -22,7 +22,7 @@ inline std::vector<std::string> &lines()
 }
 inline std::vector<std::string> take_log() { return std::exchange(lines(), {}); }
 
-// What the component hands over where the user has set nothing, without what the machine would add;
+// The settings that the component hands over if the user has set nothing, without what the machine would add;
 // all levels are logged.
 inline hetcoll_settings default_settings()
 {

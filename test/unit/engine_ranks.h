@@ -20,7 +20,7 @@ namespace hetcoll::test {
 class RanksOnGpus {
 public:
     static constexpr std::size_t kBytes = 4096;
-    // What is different in the settings of a rank.
+    // Changes to the settings of a rank.
     using Change = std::function<void(int rank, hetcoll_settings &settings)>;
 
     explicit RanksOnGpus(const std::vector<std::string> &words, const Change &change = {},

@@ -65,7 +65,7 @@ private:
 ScriptedAggregator::ScriptedAggregator() { running = this; }
 ScriptedAggregator::~ScriptedAggregator() { running = nullptr; }
 
-// What calls of load_aggregator_clients() are linked to: -Wl,--wrap of its name.
+// Replaces load_aggregator_clients(), by -Wl,--wrap of its name.
 Result<std::unique_ptr<AggregatorClients>>
 load_scripted() asm("__wrap__ZN7hetcoll23load_aggregator_clientsEv");
 

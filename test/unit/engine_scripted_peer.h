@@ -45,7 +45,7 @@ template <class T> Message sum_of(const std::vector<T> &numbers, Flags flags)
     }
     return message;
 }
-// What a meeting's message says.
+// The content of a meeting's message.
 inline Flags flags_of(const Message &message)
 {
     Flags flags;
@@ -65,12 +65,12 @@ public:
         int code = 0; // else the network fails with it
     };
 
-    // Of rank 0; the peer outlives it.
+    // Rank 0's messages; the peer outlives them.
     [[nodiscard]] hetcoll_p2p table();
 
     // From now on the n-th message that rank 0 receives is the n-th of these.
     void answer(std::vector<Answer> script);
-    // What rank 0 has said since then.
+    // Rank 0's flags since then.
     [[nodiscard]] const std::vector<Message> &said() const noexcept { return said_; }
     // Rank 0 has asked for a message that is not in the script.
     [[nodiscard]] bool is_waited_for() const noexcept { return waited_for_; }
@@ -155,7 +155,7 @@ protected:
     // A communicator that has made no calls yet.
     void make_comm();
 
-    // Of rank 0 and of rank 1, and what they add up to: i + 1, 10 i and 11 i + 1.
+    // The vectors of ranks 0 and 1, and their sum: i + 1, 10 i and 11 i + 1.
     static std::vector<int> mine(std::size_t count) { return line(count, 1, 1); }
     static std::vector<int> theirs(std::size_t count) { return line(count, 10, 0); }
     static std::vector<int> sums(std::size_t count) { return line(count, 11, 1); }
@@ -190,9 +190,9 @@ protected:
     std::optional<int> run(const hetcoll_call &call);
     // A first call, in which the ranks tell each other where their GPUs are.
     void find_peers();
-    // What rank 1 says then.
+    // Rank 1's flags then.
     [[nodiscard]] Message records_of_peer();
-    // What it says of prices.
+    // Its prices.
     [[nodiscard]] static Message prices_of_peer();
     [[nodiscard]] std::uint64_t counter(hetcoll_counter which) const
     {

@@ -74,7 +74,7 @@ protected:
         return hetcoll_process_counter(process_.get(), which);
     }
 
-    // What hetcoll_stage_add() answers.
+    // The answer of hetcoll_stage_add().
     int add(void *address, bool leave_ordinary = false)
     {
         hetcoll_stage *stage = stage_.release();
@@ -140,7 +140,7 @@ protected:
         stage_once();
     }
     bool has_input() const { return hetcoll_stage_has_input(stage_.get()) != 0; }
-    // What lies between the rows changes on the host and on the device: neither reaches the other.
+    // Bytes between the rows change on the host and on the device: neither reaches the other.
     void check_rows(const hetcoll_run &rows)
     {
         write(content_);

@@ -13,7 +13,7 @@ namespace hetcoll::test {
 
 class AttachedStreams {
 public:
-    // Of calls of at most `most_bytes`.
+    // Streams for calls of at most `most_bytes`.
     AttachedStreams(Communicators &ranks, std::size_t most_bytes) : ranks_(ranks)
     {
         for (int rank = 0; rank < ranks.size(); ++rank) {

@@ -1,4 +1,4 @@
-// What a Job must have come to.
+// The expected result of a Job.
 #pragma once
 
 #include "engine_job.h"

@@ -60,7 +60,7 @@ PriceTable prices_of(const Case &job)
     return table;
 }
 
-// What decides how a call goes, and the most bytes in a message.
+// The facts that decide how a call runs, and the most bytes in a message.
 std::pair<Way, std::size_t> decision(const Case &job, std::size_t count)
 {
     static std::map<std::pair<int, int>, PriceTable> known;

@@ -1,4 +1,4 @@
-// What programs, and libraries built with -ffast-math, make of a thread's floating-point control
+// The settings that programs, and libraries built with -ffast-math, make in a thread's floating-point control
 // register.
 #pragma once
 

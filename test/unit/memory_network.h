@@ -17,7 +17,7 @@ namespace hetcoll {
 
 class MemoryNetwork {
 public:
-    // `synchronous`: a send completes only when it is received, else at once (buffered).
+    // `synchronous`: a send completes only when it is received, else immediately (buffered).
     MemoryNetwork(int size, bool synchronous, unsigned seed);
 
     // The table of one rank; the network outlives it.

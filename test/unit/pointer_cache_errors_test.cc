@@ -1,4 +1,4 @@
-// What the driver's refusals mean, and processes in which there is no driver to ask.
+// Refusals of the driver, and processes that have no driver to ask.
 #include "pointer_cache/pointer_cache.h"
 #include "test/unit/pointer_cache_memory_kinds.h"
 
@@ -100,7 +100,7 @@ TEST_P(PointerCacheErrorsTest, AfterTheDriverShutDownAllMemoryIsHost)
 INSTANTIATE_TEST_SUITE_P(Modes, PointerCacheErrorsTest,
                          ::testing::Values(PointerCacheMode::kValidated, PointerCacheMode::kOff));
 
-// The following run in a process of their own, which GoogleTest starts anew ("threadsafe").
+// The following run in a process of their own, which GoogleTest starts again ("threadsafe").
 
 void *host_mapping()
 {

@@ -18,7 +18,7 @@ namespace hetcoll::test {
 inline constexpr int kUcmVmUnmapped = 1 << 17, kUcmMemTypeAlloc = 1 << 20,
                      kUcmMemTypeFree = 1 << 21;
 
-// What caches look for libucm's functions in: null, this program, unless HETCOLL_TEST_LIBUCS names
+// The handle in which caches look for libucm's functions: null, this program, unless HETCOLL_TEST_LIBUCS names
 // a UCX with CUDA support, whose events then take the place of those here.
 const char *ucm_library();
 
@@ -26,7 +26,7 @@ const char *ucm_library();
 void emit_memory_event(int type, std::uintptr_t first, std::size_t bytes);
 // How many handlers are installed.
 std::size_t memory_event_handlers();
-// What ucm_set_event_handler answers from now on; 0 is success.
+// The answer of ucm_set_event_handler from now on; 0 is success.
 void set_ucm_status(int status);
 
 // While it lives, the driver table's cuMemAlloc, cuMemAllocManaged and cuMemFree announce what they

@@ -99,7 +99,7 @@ TEST(PointerCacheHookedTest, AnAllocationOlderThanTheCacheIsKnownAndItsReleaseSe
     EXPECT_EQ(cache->find(test::pointer(old))->kind, MemoryKind::kHost);
 }
 
-// No event tells of a destroyed context. What is allocated at its addresses next is told.
+// No event tells of a destroyed context. The next allocation at its addresses raises one.
 TEST(PointerCacheHookedTest, ADestroyedContextsAddressIsTheNextAllocations)
 {
     const test::PatchedDriver patched;

@@ -44,7 +44,7 @@ TEST(HostMemoryTest, TheOwnStackIsHostOnAnotherThreadButNotForOthers)
     thread.join();
 }
 
-// What a program would do with makecontext(), Boost.Context, Argobots.
+// Switches stacks as makecontext(), Boost.Context and Argobots do.
 TEST(HostMemoryTest, ACoroutinesStackIsNotBelieved)
 {
     static const HostMemory memory;

@@ -158,7 +158,7 @@ TEST(PointerCacheRandomTest, OffIsNeverWrong)
     _exit(0);
 }
 
-// What a real driver does here is not known: the id of memory that is mapped where other memory
+// The answer of a real driver is not known here: the id of memory that is mapped where other memory
 // was.
 TEST(PointerCacheRandomTest, NoModeIsWrongWhereIdsStay)
 {

@@ -1,4 +1,4 @@
-// Eight threads ask, allocate and release at once; run under ThreadSanitizer, too.
+// Eight threads ask, allocate and release concurrently; run under ThreadSanitizer, too.
 #include "pointer_cache/pointer_cache.h"
 #include "test/unit/pointer_cache_fake_ucm.h"
 #include "test/unit/pointer_cache_memory_kinds.h"

@@ -1,4 +1,4 @@
-// What calls are chosen by: nothing that can run goes by another rule.
+// Prices that calls are chosen by: nothing that can run goes by another rule.
 #include "choice/call_prices.h"
 #include "machine/assumed.h"
 
@@ -31,7 +31,7 @@ Query query_of(const PricedMachine &machine, std::size_t bytes)
     return query;
 }
 
-// What is chosen costs no more than the best of the others, each with its own best chunk, but for
+// The choice costs no more than the best of the others, each with its own best chunk, but for
 // what makes a chunk and a radix worthwhile.
 void expect_the_least(CallPrices &prices, const Query &query, const CallPrices::Means &means,
                       const std::string &what)

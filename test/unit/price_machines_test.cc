@@ -29,7 +29,7 @@ Algorithm cheapest(Prices &prices, std::size_t bytes, AlgorithmSet set)
     return choose({.bytes = bytes, .available = set}, nullptr, &table).algorithm;
 }
 
-// Ranks in turns on so many nodes, or node by node.
+// Ranks in turns on `nodes` nodes, or node by node.
 std::vector<int> on_nodes(int ranks, int nodes, bool in_turns = false)
 {
     std::vector<int> node_of(static_cast<std::size_t>(ranks));

@@ -1,4 +1,4 @@
-// What verify_schedules() says of channels and of fused steps.
+// verify_schedules() on channels and on fused steps.
 #include "test/unit/schedule_all_ranks.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What verify_schedules() says if the contract is another one than an allreduce's.
+// verify_schedules() with another contract than an allreduce's.
 #include "schedule/contract.h"
 
 #include "test/unit/schedule_all_ranks.h"

@@ -22,7 +22,7 @@ constexpr std::int64_t kNothing = std::int64_t{1} << 62;
 class HalvesTest : public ::testing::TestWithParam<std::tuple<NamedAlgorithm, int>> {};
 
 // Rank r adds digit r of a number in base 4, so that the sum is right only if each part is in it
-// once. What a rank does not hold at first would spoil it.
+// once. Parts that a rank does not hold at first would spoil it.
 TEST_P(HalvesTest, EveryRankEndsWithWhatTheContractSays)
 {
     const auto [half, size] = GetParam();

@@ -11,7 +11,7 @@
 namespace hetcoll::test {
 namespace {
 
-// What every rank of a node knows of its steps.
+// Every rank of a node knows its steps.
 struct MatchedNode {
     std::vector<int> ranks;
     std::vector<std::vector<LocalStep>> steps; // by place in `ranks`

@@ -150,7 +150,7 @@ TEST(RadixTest, IsAlikeOnAllRanksIfEveryRoundIsAmongNeighbours)
     EXPECT_FALSE(is_alike_on_all(28, 4, 7));
 }
 
-// One kernel a round: what all partners send in it is added at once.
+// One kernel a round: what all partners send in it is added together.
 TEST(RadixTest, PartsThatComeInOneRoundAreReducedTogether)
 {
     for (const Schedule &schedule : build_all(kRadix8, 8)) {

@@ -54,7 +54,7 @@ TEST(RecursiveMultiplyingTest, HasTheFewestRoundsAndFactorsAsSmallAsTheyAllow)
     }
 }
 
-// What needs a slot each is bounded for any number of ranks; some ranks send more.
+// The number of slots is bounded for any number of ranks; some ranks send more.
 TEST(RecursiveMultiplyingTest, NobodyReceivesFromMoreThanSevenAtOnce)
 {
     for (int size = 2; size <= 64; ++size) {

@@ -1,4 +1,4 @@
-// What verify_schedules() says of steps that go together.
+// verify_schedules() on steps that go together.
 #include "test/unit/schedule_all_ranks.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(TogetherTest, RanksThatExchangeWholeVectorsHaveTheSameBits)
     EXPECT_EQ(verdict(three_ranks(), kOrderedAllreduce), "ok");
 }
 
-// What makes them need it.
+// The schedule that makes them need it.
 TEST(TogetherTest, OneByOneTheyWaitForEachOther)
 {
     auto schedules = three_ranks();

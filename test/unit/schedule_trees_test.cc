@@ -132,7 +132,7 @@ TEST(TreesTest, EveryRankEndsWithTheSumOfAllRanks)
     }
 }
 
-// What goes over a link stays within what the packing took of it, in each direction.
+// Traffic over a link stays within what the packing took of it, in each direction.
 TEST(TreesTest, NoLinkCarriesMoreThanItsShare)
 {
     for (const Fragment &fragment : all_classes()) {

@@ -109,7 +109,7 @@ TEST(Weighted, DoesWithoutTheLateRankInTheFirstChannel)
     }
 }
 
-// What is left to do once the late rank has come: its vector in, the result out, a vector for each
+// The work left once the late rank has come: its vector in, the result out, a vector for each
 // other rank.
 TEST(Weighted, LeavesAVectorForEachRankOnceTheLateOneHasCome)
 {

@@ -34,7 +34,7 @@ double simulated_us(const Cluster &cluster, const SimCall &call)
 // One node like p100.topology a rank: a message takes a + m/B, its reduction 3 m/M.
 constexpr double kA = 13, kB = 12e3, kM = 500e3; // us, bytes/us
 
-// Rounds of equal messages, cut into equal chunks of which so many are under way that the link
+// Rounds of equal messages, cut into equal chunks of which enough are in flight that the link
 // never waits: what the chunks of all rounds take, and the last one's way.
 double rounds_us(int rounds, int reducing, double message, double chunk)
 {

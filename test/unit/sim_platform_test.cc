@@ -147,7 +147,7 @@ void check_routes(const Platform &platform, const std::vector<SimRoute> &wanted)
     std::exit(0);
 }
 
-// What the route must be: out of one node, through the racks if they differ, into the other.
+// The expected route: out of one node, through the racks if they differ, into the other.
 SimRoute route_between(const Platform &platform, int from, int to)
 {
     const auto find = [&](int host) {

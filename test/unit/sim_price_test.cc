@@ -62,8 +62,8 @@ protected:
     Ranks ranks;
 };
 
-// What the smallest price chooses is hardly slower than the fastest algorithm, and no price is far
-// off. Whole vectors to many partners at once cost too much: SimGrid gives away a share that its
+// The choice by the smallest price is hardly slower than the fastest algorithm, and no price is far
+// off. Whole vectors to many partners at the same time cost too much: SimGrid gives away a share that its
 // transfer, slower elsewhere, cannot use.
 TEST_P(PriceTest, ChoosesWhatIsFastest)
 {
@@ -107,7 +107,7 @@ TEST(PricedChunksTest, AreLargerThanTheFirstWhereThatIsFaster)
     EXPECT_LT(priced->us, 0.96 * first->us);
 }
 
-// What waits in one segment is at work in another: 77.8 us for 89.0 in the best of the algorithms
+// While one segment waits another works: 77.8 us for 89.0 in the best of the algorithms
 // that have none, 88.9 for 110, and 211 for 257 on nodes of four GPUs, where twice as many segments
 // as one are worse and eight are better.
 TEST(SegmentsTest, PayOnNodesOfOneGpuAndWhereTwoAreNoBetter)
@@ -140,7 +140,7 @@ struct OfBound {
     std::size_t mib;
     double most; // times the bound
 };
-// What is chosen there; it takes at most so long.
+// The choice there, and the most that it may take.
 SimResult expect_near_bound(const OfBound &one)
 {
     const Result<Cluster> cluster = read(one.machine);
@@ -260,7 +260,7 @@ TEST(ThreadsTest, KeepTheAdaptersBusy)
     }
 }
 
-// What is given up before it runs would not have been less. Transfers that share links may end a
+// A simulation that is cut short would not have been less. Transfers that share links may end a
 // little sooner than by links that wait for nobody.
 TEST(LeastTest, IsAtMostThePrice)
 {
@@ -293,7 +293,7 @@ TEST(LeastTest, IsAtMostThePrice)
     }
 }
 
-// Two segments leave a node at once, not only where there are twice as many of them: it was 2.80
+// Two segments leave a node at the same time, not only where there are twice as many of them: it was 2.80
 // times the bound.
 TEST(LeavingTest, TwoSegmentsLeaveAtOnceWithoutMoreOfThem)
 {
@@ -395,7 +395,7 @@ TEST(MirrorTest, IsWorthAllNodes)
     }
 }
 
-// So has one node of racks, and what stands in for nodes whose number is no power of two.
+// The same holds for one node of racks, and for the stand-in of a number of nodes that is no power of two.
 TEST(StandInTest, IsWorthAllNodes)
 {
     for (const Machine machine : {Machine{"oversubscribed.cluster", 32},

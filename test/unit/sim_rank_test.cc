@@ -174,7 +174,7 @@ TEST(SimSimulationTest, WeightedSharesSpareASlowRank)
         << "without shares";
 }
 
-// What the model knows of links that several transfers cross: all directly, along the chain in
+// The model of links that several transfers cross: all directly, along the chain in
 // turn.
 TEST(SimSimulationTest, TheModelKnowsLinksThatAreShared)
 {
@@ -300,7 +300,7 @@ TEST(SimSimulationTest, GroupsAcrossTwoRacksHaveTheirPrice)
     EXPECT_LT(result->us, 1.5 * result->predicted_us);
 }
 
-// Of two ways of one algorithm the one that has lost is not taken up again with another chunk.
+// A way that has lost against another of its algorithm is not priced again with another chunk.
 TEST(SimSimulationTest, TheBetterWayOfAnAlgorithmServes)
 {
     const Result<Cluster> cluster =
@@ -318,7 +318,7 @@ TEST(SimSimulationTest, TheBetterWayOfAnAlgorithmServes)
     EXPECT_LE(chosen_us, 1.05 * pricer.price(*way, call).us);
 }
 
-// Of equal ones, two fifths of the vector go by the slowest way.
+// With equal ones, two fifths of the vector go by the slowest way.
 TEST(SimSimulationTest, SlicesByFlowFillTheAdaptersOfFragments)
 {
     Result<Cluster> cluster =

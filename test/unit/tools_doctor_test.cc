@@ -1,4 +1,4 @@
-// What hetcoll_info doctor reads: ompi_info's lines, and nvcc's flags.
+// Inputs of hetcoll_info doctor: ompi_info's lines, and nvcc's flags.
 #include "tools/kernel_code.h"
 #include "tools/ompi_info.h"
 

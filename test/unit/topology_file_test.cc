@@ -11,7 +11,7 @@ namespace {
 const std::string kHeader = "hetcoll topology 1\n";
 const std::string kTwoGpus = kHeader + "gpu a -\ngpu b -\ncpu c\n";
 
-// What a broken text is refused with.
+// The error of a broken text.
 std::string refusal(const std::string &text)
 {
     const Result<Topology> topology = parse_topology(text, "FILE");

@@ -76,7 +76,7 @@ TEST(Measure, AllPairsThatMayReadEachOtherAreMeasured)
     run_on(shipped_path("dgx1v-014"), "MeasureChild.DISABLED_AllPairs", {"EMU_NO_PEER=0-1"});
 }
 
-// What a measurement of this topology would give, times a factor.
+// The result of measuring this topology, times a factor.
 MeasuredLinks measured_on(const Topology &topology, double factor)
 {
     MeasuredLinks measured;

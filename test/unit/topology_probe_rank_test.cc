@@ -1,4 +1,4 @@
-// What a rank's record says, on the emulated GPU and its NVML, with hwloc's XML of a machine in
+// A rank's record, on the emulated GPU and its NVML, with hwloc's XML of a machine in
 // place of the real one.
 #include "topology_probe/probe.h"
 

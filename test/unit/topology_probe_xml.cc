@@ -120,7 +120,7 @@ private:
                            pci(new_bus(), "0604 [8086:2030] [8086:0000]", gbps));
     }
 
-    // What a port of the CPU or of a switch leads to.
+    // The device behind a port of the CPU or of a switch.
     void write_below_port(int vertex, int above, double gbps, int depth)
     {
         open_bridge(gbps, depth);

@@ -74,7 +74,7 @@ TEST_P(MergeTest, TheOrderOfTheRanksDoesNotChangeTheGraph)
         std::shuffle(records.begin(), records.end(), random);
         const Placement placement = merge(records);
         EXPECT_EQ(write_topology(placement.nodes[0].topology), expected);
-        for (std::size_t rank = 0; rank < records.size(); ++rank) { // and everyone finds his GPU
+        for (std::size_t rank = 0; rank < records.size(); ++rank) { // and every rank finds its GPU
             const PlacedGpu &gpu = placement.gpus[placement.gpu_of[rank]];
             const Topology &graph = placement.nodes[gpu.node].topology;
             EXPECT_EQ(graph.vertices[graph.gpus()[gpu.number]].uuid, records[rank].uuid);

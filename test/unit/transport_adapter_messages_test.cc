@@ -97,7 +97,7 @@ protected:
     {
         return table(rank).test(table(rank).context, &request);
     }
-    // What test() says in the end.
+    // The final answer of test().
     int end(int rank, void *request) const
     {
         int tested = 0;

@@ -127,7 +127,7 @@ TEST_P(DeviceBounceTest, OneKernelAddsTheMessagesOfARound)
     HETCOLL_REQUIRE(cuda().driver->cuMemFree(address(memory)));
 }
 
-// What a rank asks before it tells its peers that its buffer is ready.
+// The query of a rank before it tells its peers that its buffer is ready.
 TEST_P(DeviceBounceTest, AMarkerIsNeededOnlyBehindWorkOnTheLegacyStream)
 {
     const auto bounce = make(), independent = make(StreamOrder::kIndependent);

@@ -1,4 +1,4 @@
-// What the owner of memory announces: by id, once, and with a reason if it cannot.
+// Announcements of memory by its owner: by id, once, and with a reason if it cannot.
 #include "test/unit/transport_peer.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a process knows of whose memory its GPUs reach costs driver calls once.
+// A process asks the driver one time whose memory its GPUs reach.
 #include "transport/known_reach.h"
 
 #include "test/unit/device_cuda.h"

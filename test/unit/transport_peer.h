@@ -108,7 +108,7 @@ public:
     void fill(int slot, std::uint32_t word, std::size_t offset = 0) const;
     [[nodiscard]] SharedBuffer describe(int slot, std::size_t offset = 0,
                                         std::size_t bytes = 4) const;
-    // What it has to tell a peer, after a look.
+    // Its news for a peer, after a look.
     [[nodiscard]] FreedMemory tell_freed(const Peer &peer) const;
     // The other side: maps, with the owner's help, and reads the first word.
     [[nodiscard]] PeerAnswer map(const Peer &owner, const SharedBuffer &buffer) const;
@@ -125,7 +125,7 @@ private:
     ProcessIdentity identity_{};
 };
 
-// What processes with EMU_LEAKS_FILE=`path` in the environment did not give back; removes the file.
+// Returns what processes with EMU_LEAKS_FILE=`path` in the environment did not free, and removes the file.
 [[nodiscard]] std::string leaks_in(const std::string &path);
 
 } // namespace hetcoll::test

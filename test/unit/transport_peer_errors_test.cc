@@ -1,4 +1,4 @@
-// What goes wrong between processes that share device memory: it is an error that names its cause,
+// Faults between processes that share device memory: each is an error that names its cause,
 // never a crash, and nothing stays behind.
 #include "test/unit/transport_peer.h"
 

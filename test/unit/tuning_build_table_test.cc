@@ -145,7 +145,7 @@ TEST(BuildTableTest, ALargeDifferenceCountsIfMostJobsShowIt)
     EXPECT_EQ(rules_of(jobs_of({{100, 1.4}, {100, 0.95}, {100, 1.0}})).size(), 1u);
 }
 
-// Of four algorithms that are equal, in jobs that differ by 10 %, nearly every size has another
+// With four algorithms that are equal, in jobs that differ by 10 %, nearly every size has another
 // fastest one.
 TEST(BuildTableTest, EqualAlgorithmsInNoisyJobsMakeFewRules)
 {

@@ -11,7 +11,7 @@ namespace {
 
 using Slices = DealtSlices;
 
-// Of nodes with NVLinks, by their names.
+// Nodes with NVLinks, by their names.
 Slices slices_of(const std::vector<std::string> &names, bool has_trees = true)
 {
     std::list<Topology> topologies;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMi = 1u << 20;
 
-// All sizes: `algorithm` costs so many us at 8 B, and one more for each MiB.
+// All sizes: `algorithm` costs `us` at 8 B, and one more for each MiB.
 void add_line(PriceTable &table, Algorithm algorithm, double us, std::uint8_t chunk = 16)
 {
     for (int size = 0; size < PriceTable::kSizes; ++size) {

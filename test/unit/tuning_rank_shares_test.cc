@@ -11,7 +11,7 @@
 namespace hetcoll {
 namespace {
 
-// GPUs on one NVSwitch, each with so many links.
+// GPUs on one NVSwitch, with the given number of links each.
 Topology switched(const std::vector<int> &links)
 {
     std::string text = "hetcoll topology 1\nnvswitch s0\ncpu c0\n";

@@ -1,5 +1,5 @@
 #!/bin/bash
-# aborts.sh: failures end the job, none waits for ever.
+# aborts.sh: failures end the job, none hangs.
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 

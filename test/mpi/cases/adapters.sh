@@ -44,7 +44,7 @@ case_ 3 ob1 "$(with tree) $by tcp --mca coll_hetcoll_queued_calls all" adapters 
 also_expected=''
 # Contexts that are destroyed, or reset: what UCX has in them is lost, and nobody counts it.
 wrapper='env -u EMU_LEAKS_FILE'
-for end in destroyed anew; do
+for end in destroyed reused; do
     EMU_HOSTILE=1 case_ 3 ob1 "$(with tree) $by tcp" lifecycle $end
 done
 wrapper=''

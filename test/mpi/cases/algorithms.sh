@@ -46,7 +46,7 @@ EMU_LINKS=$machines/dgx1v.topology:0,3,4 case_ 3 ucx "$(with tree)" algorithms t
 EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 4 ob1 "$(with tree)" algorithms tree
 EMU_LINKS=$machines/dgx1v.topology case_ 8 ob1 "$(with tree)" algorithms tree
 EMU_LINKS=$machines/dgx1v.topology:0,1,2,4 case_ 4 ob1 "$forced" algorithms any
-# Rings through NVLinks, several at once; two ranks on one of the GPUs too.
+# Rings through NVLinks, several at the same time; two ranks on one of the GPUs too.
 EMU_LINKS=$machines/dgx1v.topology case_ 8 ob1 "$(with ring)" algorithms ring
 EMU_LINKS=$machines/dgx1v.topology:0,1,2 case_ 4 ucx "$(with ring)" algorithms ring
 # Kernels touch what they declare, memory lies where it will, work is late.
@@ -84,7 +84,7 @@ EMU_NUM_DEVICES=2 case_ 4 ob1 "$(with hierarchical)" other_memory
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with two_shot)" other_memory
 EMU_ID_STAYS=1 EMU_NUM_DEVICES=2 case_ 2 ob1 "$(with two_shot)" other_memory
 
-# What is chosen by prices is what hetcoll_info says, though each rank has priced some sizes only: on links, where
+# A job chooses by prices what hetcoll_info says, though each rank has priced some sizes only: on links, where
 # ranks share a GPU, where some reduce host memory, with shares, with aggregators behind a slow network.
 export HETCOLL_BUILDDIR=$build
 for used in dgx1v.topology:0,1,2,4 pcie8.topology:0,1,2,3,4,5,6,7 dgxa100.topology:0,1,2; do

@@ -13,7 +13,7 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 case_ 3 ob1 "$forced" own_collectives
 case_ 3 ob1 "$forced --mca coll_hetcoll_ipc never" own_collectives
 EMU_NUM_DEVICES=2 nodes_ 0,0,1,1 ob1 "$forced" own_collectives
 
-# What datatypes do not name stays the program's.
+# Bytes that a datatype does not name are not touched.
 for ranks in 2 3; do
     case_ $ranks ob1 "$forced" guards holes
     case_ $ranks ob1 "$forced" guards disturbed

@@ -41,7 +41,7 @@ case_ 2 ucx "$forced" host_path
 LD_LIBRARY_PATH='' case_ 2 ob1 "$forced" host_path no_gpu
 LD_LIBRARY_PATH='' case_ 4 ob1 "$forced" host_path no_gpu
 
-# Making communicators is Open MPI's alone. Several under way at once can wait for ever, see idups.cc.
+# Making communicators is Open MPI's alone. Several in flight can deadlock, see idups.cc.
 for ranks in 2 3 4 6; do
     case_ $ranks ob1 "$forced" idups
 done

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 
-# What calls cost.
+# The costs of calls.
 case_ 2 ob1 "$(with leader)" counts leader leader
 case_ 5 ob1 "$(with leader)" counts leader leader
 for ranks in 2 4 7; do

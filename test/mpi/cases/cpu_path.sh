@@ -43,7 +43,7 @@ case_ 2 ob1 "$host" streams
 case_ 3 ob1 "$host" foreign_kernel
 case_ 2 ob1 "$host" threads
 case_ 2 ob1 "$host" lifecycle destroyed
-case_ 2 ob1 "$host" lifecycle anew
+case_ 2 ob1 "$host" lifecycle reused
 case_ 2 ob1 "$host" lifecycle ended
 
 end_cases

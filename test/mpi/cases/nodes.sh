@@ -31,7 +31,7 @@ EMU_LINKS=$machines/dgx1v.topology:0,1,4 nodes_ 0,0,0,1,1,1 ob1 "$(with hierarch
 nodes_ 0,1,2,3 ob1 "$(with hierarchical)" algorithms hierarchical 2200000
 nodes_ 0,1,2 ucx "$(with hierarchical)" algorithms hierarchical
 nodes_ 0,0,1,1 ob1 "$(with ring)" algorithms ring
-# In the order of the links: in beside the adapter at GPU 0, out beside the one at GPU 4.
+# In the order of the links: in next to the adapter at GPU 0, out next to the one at GPU 4.
 EMU_LINKS=$machines/pcie8.topology:0,2,4,6 nodes_ 0,0,0,0,1,1,1,1 ob1 "$(with ring)" algorithms ring
 # Slices by flow. GPUs 0 and 1 have the same adapter nearest: only one of them owns slices, unless its ranks
 # are bound to others. On 3 + 5 GPUs as well, where ranks 3 to 7 have GPUs 3, 4, 0, 1 and 2.

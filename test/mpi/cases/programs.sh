@@ -3,7 +3,7 @@
 # shellcheck disable=SC2154,SC2034
 . "$(dirname "$0")/../case.sh"
 
-for test in many leaked reset requests destroyed ended anew after side before forked untouched; do
+for test in many leaked reset requests destroyed ended reused after side before forked untouched; do
     case_ 3 ob1 "$forced" lifecycle $test
 done
 case_ 2 ucx "$forced" lifecycle many
@@ -25,7 +25,7 @@ EMU_NUM_DEVICES=2 case_ 4 ob1 "$forced" churn splits
 case_ 1 ob1 "$forced" churn buffers
 case_ 4 ucx "$forced" churn splits
 
-# What programs bring.
+# Arguments of real programs.
 case_ 2 ob1 "$forced" callers contexts
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$forced" callers contexts
 EMU_NUM_DEVICES=3 case_ 3 ob1 "$(with ring)" callers contexts

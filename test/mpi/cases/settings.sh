@@ -18,7 +18,7 @@ also_expected='ignores what the program set'
 case_ 2 ob1 "$forced" settings unknown
 also_expected=
 
-# What can be seen from outside.
+# Effects that are visible from outside.
 case_ 2 ob1 "$(with ring)" observed variables
 case_ 3 ucx "$(with ring)" observed variables
 for ranks in 1 2 3; do
@@ -43,7 +43,7 @@ message='aggregators: aggregator .nowhere. has no port.*: its default, none, is 
 case_ 2 ob1 "$forced --mca coll_hetcoll_aggregators nowhere" all_collectives
 message=
 
-# Of one that changes results it ends MPI_Init, on every rank, also if one rank alone has it.
+# A bad value of a parameter that changes results ends MPI_Init, on every rank, also if one rank alone has it.
 must_fail="hetcoll: coll_hetcoll_accumulate 'flaot' is unknown, write float or element: MPI_Init fails"
 message=$must_fail
 case_ 2 ob1 "$forced --mca coll_hetcoll_accumulate flaot" all_collectives
@@ -52,7 +52,7 @@ must_fail="hetcoll: coll_hetcoll_fixed_point '8x' is no whole number: MPI_Init f
 case_ 1 ob1 "$forced --mca coll_hetcoll_fixed_point 8x" all_collectives
 must_fail='' message=''
 
-# What is off is not looked at.
+# Values of a feature that is off are not checked.
 LD_LIBRARY_PATH='' case_ 2 ob1 "$forced --mca coll_hetcoll_enable 0 --mca coll_hetcoll_accumulate flaot" all_collectives
 
 end_cases

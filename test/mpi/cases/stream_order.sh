@@ -11,7 +11,7 @@ also_expected="$captured|$not_prepared"
 for stream in nonblocking blocking legacy perthread; do
     EMU_HOSTILE=holds EMU_DELAY_US=2000 case_ 3 ob1 "$forced" stream_order $stream holding
     EMU_HOSTILE=holds EMU_DELAY_US=2000 case_ 3 ob1 "$(with two_shot)" stream_order $stream holding
-    EMU_HOSTILE=holds EMU_DELAY_US=2000 case_ 2 ob1 "$(with leader)" stream_order $stream beside
+    EMU_HOSTILE=holds EMU_DELAY_US=2000 case_ 2 ob1 "$(with leader)" stream_order $stream meanwhile
     case_ 2 ob1 "$(with two_shot)" stream_order $stream
 done
 EMU_HOSTILE=holds EMU_DELAY_US=2000 nodes_ 0,0,1 ob1 "$forced" stream_order legacy holding
@@ -28,7 +28,7 @@ export OMPI_MCA_coll_hetcoll_queued_calls=all
 # On a driver whose calls wait for the device, which waits for the calls.
 for stream in nonblocking blocking legacy perthread; do
     EMU_HOSTILE=1 case_ 2 ob1 "$forced" stream_order $stream
-    EMU_HOSTILE=1 case_ 3 ob1 "$forced" stream_order $stream beside
+    EMU_HOSTILE=1 case_ 3 ob1 "$forced" stream_order $stream meanwhile
     EMU_HOSTILE=0 EMU_DELAY_US=50 case_ 3 ob1 "$forced" stream_order $stream
 done
 EMU_HOSTILE=1 case_ 1 ob1 "$forced" stream_order nonblocking
@@ -56,7 +56,7 @@ also_expected='hetcoll: calls on CUDA streams are not queued'
 case_ 2 ob1 "$forced" stream_order nonblocking plain single
 unset OMPI_MCA_coll_hetcoll_queued_calls
 also_expected=
-EMU_HOSTILE=1 case_ 2 ob1 "$(with two_shot)" stream_order nonblocking beside
+EMU_HOSTILE=1 case_ 2 ob1 "$(with two_shot)" stream_order nonblocking meanwhile
 
 # A communicator names the stream that is waited for.
 also_expected="hetcoll: info key hetcoll_stream 'stream 7' is ignored"

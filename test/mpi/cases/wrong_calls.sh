@@ -27,7 +27,7 @@ done
 case_ 4 ucx "$soon" wrong_calls barrier_bcast
 nodes_ 0,1,1 ob1 "$soon" wrong_calls barrier_allreduce
 
-# Where errors are returned the others wait in Open MPI's part of it for ever. They see which call the rank has made.
+# Where errors are returned the others wait in Open MPI's part of it forever. They see which call the rank has made.
 at_once="$forced --mca coll_hetcoll_report_after 1"
 must_fail='hetcoll: rank [01] waits for [0-9]+ s in MPI_Barrier on communicator [0-9]+, which Open MPI serves: rank [12] \(process [0-9]+ [a-z]+\) has called MPI_Bcast of 8 bytes, root 0, in its place; [12] of [23] ranks of this node have come'
 case_ 2 ob1 "$at_once" wrong_calls barrier_bcast return

@@ -1,7 +1,7 @@
 // In place of engine/communicator/communicator.h where the explorer looks at a call: the protocol
-// of engine/call is compiled against this. What ranks tell each other is hetcoll's. All else is as
+// of engine/call is compiled against this. The messages of ranks are hetcoll's. All else is as
 // small as it can be: every rank has device memory that its peers have mapped, and a GPU runs what
-// it was given at once or when it is asked for the end. Nothing here allocates.
+// it was given immediately, or when it is asked for the end. Nothing here allocates.
 #pragma once
 
 #include "gpu.h"
