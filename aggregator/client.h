@@ -9,7 +9,7 @@
 //                                 the sum of all ranks' messages of that place, in the same order
 //
 // One thread at a time. After a failure every request's test() answers kAggregatorFailed, step()
-// kFailed and status() why; nothing waits for ever as long as step() or table().progress is called.
+// kFailed and status() why; no call hangs as long as step() or table().progress is called.
 #pragma once
 
 #include "aggregator/endpoint.h"
@@ -43,7 +43,7 @@ struct AggregatorPlan {
     int window = 8; // most messages in flight; the aggregator may grant less
     std::size_t message_bytes = 256u << 10; // most bytes of a message
     double join_seconds = 10;               // no answer, or not all ranks there by then: failed
-    // The client gives up an aggregator that says nothing for so long while this rank waits and
+    // The client gives up an aggregator that says nothing for this time while this rank waits and
     // listens, or that takes nothing of what it is sent. An aggregator says every 5 seconds that it
     // is there, however long other ranks take.
     int silence_seconds = 30;
@@ -53,7 +53,7 @@ struct AggregatorPlan {
     std::shared_ptr<Names> names{}; // null: its own
 };
 
-// What went over the connection since it began.
+// Traffic over the connection since it began.
 struct AggregatorTraffic {
     std::uint64_t messages_out = 0, messages_in = 0;
     std::uint64_t payload_bytes_out = 0, payload_bytes_in = 0;
@@ -68,7 +68,7 @@ enum class AggregatorState : std::uint8_t { kJoining, kJoined, kFailed };
 
 class AggregatorClient {
 public:
-    // Fails at once if this build has no OpenSSL, its library cannot be loaded or the plan is
+    // Fails immediately if this build has no OpenSSL, its library cannot be loaded or the plan is
     // wrong. Nothing waits: a host's name is looked up while step() is called.
     static Result<std::unique_ptr<AggregatorClient>> start(const AggregatorPlan &plan);
     // The same over another wire, for tests.
@@ -96,9 +96,9 @@ public:
     // Requires kJoined: what the aggregator has granted.
     [[nodiscard]] virtual int window() const noexcept = 0;
     [[nodiscard]] virtual AggregatorTraffic traffic() const noexcept = 0;
-    // What a user wants to know of, and once: that there is no RDMA, and why. Empty: nothing new.
+    // A message for the user, given one time: that there is no RDMA, and why. Empty: nothing new.
     [[nodiscard]] virtual std::string take_note() { return {}; }
-    // Waits until something arrives, at most so long: for programs that have nothing else to do.
+    // Waits until something arrives, or this time is over: for programs that have nothing else to do.
     virtual void wait(int milliseconds) = 0;
 
 protected:

@@ -23,7 +23,7 @@ struct Outgoing {
     SendBuffer *buffer;
 };
 
-// What has come of a message.
+// The part of a message that has arrived.
 class Incoming {
 public:
     // Where its next bytes belong; never empty unless it is whole.

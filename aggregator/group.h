@@ -13,7 +13,7 @@
 namespace hetcoll {
 
 // Memory of sums, which several connections may still be sending from when a group is done with it.
-// What the connection of a member takes: OpenSSL's memory, and what is sealed and not yet sent.
+// The memory that a member's connection takes: OpenSSL's memory, and what is sealed and not yet sent.
 inline constexpr std::uint64_t kConnectionBytes = 256u << 10;
 
 class SumPool : public std::enable_shared_from_this<SumPool> {
@@ -94,7 +94,7 @@ public:
     [[nodiscard]] std::string on_spine_sum(std::uint64_t sequence, Payload sum);
 
     [[nodiscard]] const GroupCounters &counters() const noexcept { return counters_; }
-    // The most that it can hold with so many members.
+    // The most that it can hold with `members` members.
     [[nodiscard]] static std::uint64_t memory_bytes(const Member &shape, std::uint32_t window,
                                                     int members) noexcept;
 

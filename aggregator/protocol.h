@@ -24,7 +24,7 @@ namespace hetcoll {
 
 inline constexpr std::size_t kMostHeaderBytes = 256;
 inline constexpr std::size_t kMostRefusalBytes = 240;
-// What a worker may ask for.
+// The requests of a worker.
 inline constexpr std::uint32_t kMostRanks = 1u << 20;
 inline constexpr std::uint32_t kMostWindow = 1024;
 inline constexpr std::uint32_t kMostMessageBytes = 64u << 20;
@@ -116,7 +116,7 @@ struct RdmaAddress {
     friend bool operator==(const RdmaAddress &, const RdmaAddress &) = default;
 };
 
-// What the wires of both sides tell each other before the first message, over TLS: where to send
+// The first exchange of both wires, over TLS: where to send
 // vectors by RDMA, and the token that is to go with them. No kind: there is no RDMA on this side.
 struct RdmaOffer {
     RdmaToken token;

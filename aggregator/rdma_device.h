@@ -21,7 +21,7 @@ class RdmaDevice {
 public:
     using Queue = uct_ep *;
 
-    // What progress() finds. Neither may call the device.
+    // Callbacks of progress(). Neither may call the device.
     class Events {
     public:
         virtual void on_packet(const RdmaToken &token, std::span<const std::byte> bytes) = 0;

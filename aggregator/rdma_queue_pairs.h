@@ -1,4 +1,4 @@
-// The vectors' way by RDMA, beside connections of TLS: each connection may have a queue
+// The vectors' way by RDMA, in addition to connections of TLS: each connection may have a queue
 // pair of this side's device, which is connected with one of the other side's. The sides tell each
 // other where by TLS (RdmaOffer). A packet that does not have the token of a queue pair is dropped.
 #pragma once
@@ -31,7 +31,7 @@ public:
     std::deque<Outgoing> remove(Connection connection);
 
     void allow_payload(Connection connection, std::size_t most_bytes);
-    // What is sent before connect() waits.
+    // Messages sent before connect() wait.
     void send(Connection connection, const Outgoing &message);
     [[nodiscard]] std::size_t waiting(Connection connection) const;
 
@@ -46,9 +46,9 @@ public:
         Connection connection;
         std::string why;
     };
-    // What has come, in its order, and which queue pairs are lost: they are to be removed.
+    // Messages that have arrived, in order, and lost queue pairs, which the caller has to remove.
     bool progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost);
-    // Queue pairs are lost of which the device has taken nothing for so long, although something
+    // Queue pairs are lost from which the device has taken nothing for this time, although something
     // waits.
     void look_at_readers(Standstill::Clock::time_point now, Standstill::Clock::duration most);
     // A descriptor that can be read when progress() has something to do; -1: it has already.

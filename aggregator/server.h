@@ -1,5 +1,5 @@
 // An aggregator without its network: lets workers join, and keeps their groups. It serves many jobs
-// and communicators at once; what goes wrong in one group ends that group alone. Workers that have
+// and communicators at the same time; a fault of one group ends that group alone. Workers that have
 // shown different keys never meet.
 #pragma once
 

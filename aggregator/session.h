@@ -32,7 +32,7 @@ public:
     [[nodiscard]] Status connect(const Endpoint &to);
     [[nodiscard]] Connection connection() const noexcept { return connection_; }
 
-    // What the wire tells of connection(). If the connection is lost while joining, the session
+    // Events of connection(), from the wire. If the connection is lost while joining, the session
     // connects again, a few times; connection() is then another one.
     void on_message(std::span<const std::byte> header, Payload payload);
     void on_lost(const std::string &why);

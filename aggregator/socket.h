@@ -57,7 +57,7 @@ enum class HostKind : std::uint8_t { kAny, kNumeric };
 // None, and errno, if the system has none.
 [[nodiscard]] Descriptor open_socket(int family);
 
-// A small message goes at once. The connection is lost if the other machine does not answer for
+// A small message goes immediately. The connection is lost if the other machine does not answer for
 // `silence_seconds`; 0: the system's limits hold.
 void set_up_connection(int socket, int silence_seconds);
 

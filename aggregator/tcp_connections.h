@@ -42,7 +42,7 @@ public:
     }
     [[nodiscard]] int socket() const noexcept { return listener_.socket.get(); }
     [[nodiscard]] std::uint16_t port() const noexcept { return listener_.port; }
-    // Nobody is let in for a second: else epoll would tell at once of whoever waits.
+    // Nobody is let in for a second: else epoll would report whoever waits immediately.
     void pause(Clock::time_point now);
     void look_at_clock(Clock::time_point now);
 
@@ -140,7 +140,7 @@ private:
     std::unordered_map<Connection, std::unique_ptr<TcpConnection>> connections_;
     std::vector<Connection> looking_up_;                 // wait for the addresses of their hosts
     std::deque<Connection> waiting_room_;                // guests, the oldest first
-    std::vector<Connection> unread_;                     // have more than they could say at once
+    std::vector<Connection> unread_;                     // have more data than one read could take
     std::vector<Connection> lost_;                       // to be told
     std::vector<std::unique_ptr<TcpConnection>> closed_; // until progress() returns
     std::array<std::byte, kTlsRecordBytes> record_;      // too large for the stack of some threads

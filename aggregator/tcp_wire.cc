@@ -1,4 +1,4 @@
-// What is sent is sealed at once as long as little waits for the socket; the rest waits in its
+// A message is sealed immediately as long as little waits for the socket; the rest waits in its
 // owner's memory. If both sides have RDMA, they tell each other where before the first message, and
 // all messages with a payload go that way: one that waits for the answer waits with them.
 #include "aggregator/tcp_wire.h"
@@ -193,7 +193,7 @@ void TcpConnections::write_out(TcpConnection &tcp)
     }
 }
 
-// TCP itself gives up a machine that does not answer. Of one that answers it waits for the process.
+// TCP itself gives up a machine that does not answer, but waits for the process of one that does.
 void TcpConnections::look_at_readers(Clock::time_point now)
 {
     for (const auto &[connection, tcp] : connections_) {

@@ -1,4 +1,4 @@
-// A Wire over TCP and TLS 1.3. Nobody's message is looked at before he has shown the key, and what
+// A Wire over TCP and TLS 1.3. A peer's messages are read only after it has proved the key, and what
 // those that have not shown it may take is bounded: their number, their time and their bytes. Who
 // connects listens on nothing.
 #pragma once
@@ -17,10 +17,10 @@ class Names;
 struct TcpOptions {
     std::optional<Endpoint> listen{};  // where others may connect
     std::vector<AggregatorKey> keys{}; // whom it lets in, and as whom it connects
-    // A machine that does not answer for so long is given up, and so is one that takes nothing of
+    // A machine that does not answer for this time is given up, and so is one that takes nothing of
     // what it is sent (kDoesNotRead); 0: the system's limits hold.
     int silence_seconds = 0;
-    // Of those that have connected and not shown the key. The oldest silent one goes for a new one.
+    // The most connections that have not proved the key. A new one replaces the oldest silent one.
     std::size_t most_guests = 64;
     double guest_seconds = 10;
     // A device for messages with a payload (rdma_device.h), or "any"; empty: they go over TLS, too.

@@ -15,12 +15,12 @@
 namespace hetcoll {
 namespace {
 
-// What goes over the network of a key, and in the clear: this and its name.
+// The part of a key that goes over the network in the clear, next to its name.
 constexpr const char *kIdentity = "hetcoll aggregator 1 ";
 // A key of the TLS exchange is HMAC-SHA256 of these, so that the file's is used for nothing else.
 constexpr std::size_t kSecretBytes = 32;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01}; // RFC 8446, B.4
-// What is read of somebody who has not shown the key. A hello of ours has 400 bytes.
+// The most bytes read from a peer that has not proved the key. A hello of ours has 400 bytes.
 constexpr std::size_t kMostHandshakeBytes = 8192;
 constexpr std::size_t kReadAheadBytes = 64u << 10;
 // RFC 8446, 5.5: a key of AES-GCM is good for 24 million records.

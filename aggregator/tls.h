@@ -19,7 +19,7 @@ namespace hetcoll {
 struct AggregatorKey; // aggregator/endpoint.h
 
 inline constexpr std::size_t kTlsRecordBytes = 16384; // the most that one record holds
-// Who has so many sealed bytes to read, and asks for more, is lost.
+// A peer that has this many sealed bytes to read, and asks for more, is lost.
 inline constexpr std::size_t kMostSealedBytes = 256u << 10;
 
 // The keys of one side, and OpenSSL's context.
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
     // Bytes that the socket has taken.
     [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-    // What out_ takes, with what it keeps for later.
+    // The memory of out_, with its spare capacity.
     [[nodiscard]] std::size_t memory() const noexcept { return out_.capacity(); }
 
 private:

@@ -71,7 +71,7 @@ inline constexpr const char *kUnknownHost = "its host is not known";
 // Why a connection is lost to one that takes nothing of what it is sent.
 inline constexpr const char *kDoesNotRead = "it does not read what it is sent";
 
-// What happens; only progress() calls these. A connection that has been closed tells nothing more.
+// Events; only progress() calls these. A connection that has been closed tells nothing more.
 class WireEvents {
 public:
     // Somebody has connected, and has shown the key of this name.
@@ -109,7 +109,7 @@ public:
                       std::span<const std::byte> payload = {}, SendBuffer *buffer = nullptr) = 0;
     // Messages that were sent to it, and that the network has not taken.
     [[nodiscard]] virtual std::size_t waiting(Connection connection) const = 0;
-    // Closes at once; what is on its way may be lost.
+    // Closes immediately; messages in flight may be lost.
     virtual void close(Connection connection) = 0;
     // True if something has happened.
     virtual bool progress(WireEvents &events) = 0;

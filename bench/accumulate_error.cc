@@ -1,7 +1,7 @@
 // The error of sums of half and bfloat16, by algorithm and number of ranks: with
 // coll_hetcoll_accumulate float and element. The ranks are objects of this process. Schedules are
 // hetcoll's own, run by its executor and its host code, which has the bits of the kernels; what
-// adds the numbers of all ranks at once is a call of that host code. So the errors are those of a
+// adds the numbers of all ranks in one pass is a call of that host code. So the errors are those of a
 // call on GPUs. docs/precision.md
 //
 //     accumulate_error [MOST_RANKS]     512: half a minute
@@ -49,7 +49,7 @@ double unit_at(const Format &format, double value)
     return std::ldexp(1, std::max(exponent - format.digits, format.lowest));
 }
 
-// What the ranks bring: normally distributed, as gradients roughly are. And the sums: a double
+// The ranks' numbers: normally distributed, as gradients roughly are. And the sums: a double
 // holds them exactly.
 struct Input {
     Format format;
@@ -83,14 +83,14 @@ struct Errors {
     Errors(const Input &input, const Vector &sums)
     {
         for (std::size_t i = 0; i < sums.size(); ++i) {
-            // Of a sum that is a small difference of large numbers units say nothing.
+            // Units say nothing about a sum that is a small difference of large numbers.
             if (std::fabs(input.exact[i]) < input.magnitude[i] / input.ranks()) {
                 continue;
             }
             const double unit = unit_at(input.format, input.exact[i]);
             const auto sum = static_cast<double>(value_of(input.format.kind, sums[i]));
             const double error = std::fabs(sum - input.exact[i]) / unit;
-            // What the additions of floats may be wrong by.
+            // The error bound of the additions of floats.
             const double of_float = (input.ranks() - 1) * std::ldexp(input.magnitude[i], -24);
             squares += error * error;
             most = std::max(most, error);

@@ -1,4 +1,4 @@
-// MPI's collectives beside Allreduce, measured and checked as it is: buffers, the call, what must
+// MPI's collectives other than Allreduce, measured and checked as it is: buffers, the call, what must
 // come out, and how bus bandwidth counts it.
 #pragma once
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # compare_builds.sh BUILD_DIR BASE_BUILD_DIR [PAIRS]: how long a small MPI_Allreduce takes with the component of one build
 # folder, over the same with the component of another one. Runs come in pairs in changing order, by one hetcoll_bench,
-# two ranks pinned to a core each, on host memory and on the device memory of the emulated GPU. What is compared is the
+# two ranks pinned to a core each, on host memory and on the device memory of the emulated GPU. It compares the
 # processor's part of a call. Writes a results file to stdout.
 set -u
 build=$(cd "${1:?compare_builds.sh BUILD_DIR BASE_BUILD_DIR [PAIRS]}" && pwd) || exit 1

@@ -71,7 +71,7 @@ const struct {
 } // namespace
 } // namespace hetcoll
 
-// What callgrind counts, by its name.
+// The function that callgrind counts, by its name.
 extern "C" __attribute__((noinline)) void
 hetcoll_counted_call(void (*call)(const hetcoll::Vectors &), const hetcoll::Vectors &vectors)
 {

@@ -1,4 +1,4 @@
-// What the NVLinks of a DGX-1 carry of an allreduce, for every class of 3 to 8 GPUs that a job may
+// The rate of an allreduce by the NVLinks of a DGX-1, for every class of 3 to 8 GPUs that a job may
 // get there: the bound, the packed trees, and the rings that a library of rings can use. Numbers of
 // links alone, in vectors per time that one NVLink needs for one vector; bench/papers.sh makes
 // rates of them.
@@ -80,7 +80,7 @@ void print_classes(const test::Machine &machine)
         const Packing packing = pack_best(one.links);
         const double bound = static_cast<double>(packing.strength.numerator) /
                              static_cast<double>(packing.strength.denominator);
-        // A ring goes both ways at once, half a vector each, in n / (n - 1) vectors a time.
+        // A ring goes both ways at the same time, half a vector each, in n / (n - 1) vectors a time.
         const int rings = most_rings(one.links);
         const double in_rings = rings * static_cast<double>(one.links.gpus) / (one.links.gpus - 1);
         require(packing.rate_units() > bound * (1 + 1e-12) || in_rings > bound * (1 + 1e-12)

@@ -37,7 +37,7 @@ private:
 class RanksAllreduce {
 public:
     virtual ~RanksAllreduce() = default;
-    // One allreduce of so many floats, done when it returns.
+    // Runs one allreduce of `count` floats to its end.
     virtual Status call(std::size_t count) = 0;
     // Who served the last call: a name, or "" if that was another than asked for.
     [[nodiscard]] virtual std::string served_by() = 0;

@@ -25,7 +25,7 @@ constexpr int kMostSeconds = 280; // of one job: a hang ends the benchmark
 constexpr int kSkipped = 77;      // as test programs say that they cannot run
 constexpr double kTarget = 0.9;
 constexpr std::size_t kTargetBytes = std::size_t{256} << 20;
-constexpr double kTargetUs = 15; // up to so many bytes:
+constexpr double kTargetUs = 15; // up to this many bytes:
 constexpr std::size_t kSmallBytes = std::size_t{64} << 10;
 
 struct Options {
@@ -47,7 +47,7 @@ struct Line {
     double min_us, median_us;
 };
 
-// What the jobs tell the process that forked them. Rank 0 writes it.
+// The report of a job to the process that forked it. Rank 0 writes it.
 struct Report {
     static constexpr int kMostLines = 4096;
     bool emulated;
@@ -55,7 +55,7 @@ struct Report {
     int count;
     Line lines[kMostLines];
 
-    // Of a allreduce that was measured before, the faster time counts.
+    // The faster of two times of one allreduce counts.
     void add(const Line &line)
     {
         auto *end = lines + count;
@@ -155,7 +155,7 @@ Status run_allreduce(test::NetworkRank &rank, const RankVectors &vectors,
     return {};
 }
 
-// What each rank of a job begins with.
+// The initial state of each rank of a job.
 struct RankGpu {
     std::unique_ptr<Gpu> gpu;
     std::unique_ptr<RankVectors> vectors;
@@ -257,7 +257,7 @@ bool run_ranks_of(int ranks, const Options &options, Report &report)
     return true;
 }
 
-// The fastest of hetcoll beside the others.
+// The fastest of hetcoll next to the others.
 void print_comparison(const Options &options, const Report &report)
 {
     std::printf("\nmedians; staged and nccl as multiples of hetcoll's fastest\n%5s %10s %-20s %11s "

@@ -166,7 +166,7 @@ std::unique_ptr<Workload> make_workload(const Job &job, Collective collective, V
     return std::move(*made);
 }
 
-// Elements of a vector of about so many bytes.
+// The elements of a vector of about `bytes` bytes.
 std::size_t count_of(const Job &job, Collective collective, std::size_t bytes)
 {
     const std::size_t element = element_bytes(job.options.kind);
@@ -190,7 +190,7 @@ std::size_t count_of(const Job &job, Collective collective, std::size_t bytes)
     return count;
 }
 
-// Of another collective, or in both places. False: there is no time left for it.
+// Measures another collective, or both places. False: there is no time left for it.
 bool add_collective_row(Job &job, Collective collective, const VectorSpec &spec, Budget &budget)
 {
     MeasureOptions options = job.measure;
@@ -297,7 +297,7 @@ std::string time_first_call(const Job &job)
     return text.data();
 }
 
-// What the kernels of --own-kernel take without the call.
+// Times the kernels of --own-kernel without the call.
 std::string time_own_kernels(const Job &job)
 {
     constexpr int kIterations = 100;
@@ -529,7 +529,7 @@ int run(const Options &options)
 
 } // namespace hetcoll
 
-// Help and the version need no MPI. Of a job's ranks, which a launcher tells by these, one answers,
+// Help and the version need no MPI. One rank of a job, which has these variables of its launcher, answers,
 // and it needs MPI.
 static bool only_asks(int argc, char **argv)
 {

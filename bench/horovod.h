@@ -1,4 +1,4 @@
-// What Horovod 0.28 asks of MPI beside its tensors: communicators, an operation of its own for
+// Horovod 0.28's use of MPI besides its tensors: communicators, an operation of its own for
 // half, and the negotiations in which its ranks agree on what is ready.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace hetcoll {
 // A type of two bytes without a name, and user-defined operations.
 class HorovodHalf {
 public:
-    // Opens bench/horovod_half.so, which lies beside this program, as Python opens Horovod's
+    // Opens bench/horovod_half.so, which lies next to this program, as Python opens Horovod's
     // library. After MPI_Init; destroy before MPI_Finalize.
     static Result<std::unique_ptr<HorovodHalf>> create();
     ~HorovodHalf();

@@ -1,5 +1,5 @@
 // horovod_replay: makes the MPI calls of a recorded training with Horovod (bench/traces), as
-// Horovod does: a thread beside the main one does everything, from MPI_Init_thread to MPI_Finalize.
+// Horovod does: a second thread does everything, from MPI_Init_thread to MPI_Finalize.
 #include "bench/horovod.h"
 #include "bench/replay.h"
 #include "bench/trace.h"

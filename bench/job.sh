@@ -1,4 +1,4 @@
-# What the scripts that measure share. Source it, in bash or sh, with `build` set to the absolute path of a build
+# Shared by the scripts that measure. Source it, in bash or sh, with `build` set to the absolute path of a build
 # folder.
 
 # configured NAME: prints what configure found.

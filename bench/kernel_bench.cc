@@ -1,7 +1,7 @@
 // Throughput of the reduction kernels, launched as the engine launches them, against the driver's
 // device-to-device copy.
 //
-// What counts is the bytes that cross the memory's pins. A kernel of n inputs and m outputs of b
+// It counts the bytes that cross the memory's pins. A kernel of n inputs and m outputs of b
 // bytes reads n*b and writes m*b: (n+m)*b. A copy of c bytes reads c and writes c: 2*c. So a kernel
 // is compared with a copy of (n+m)*b/2 bytes, which moves as many; the ratio of their throughputs
 // is the ratio of their times. 1.0 is as fast as the memory allows, 0.95 the target for vectors
@@ -236,7 +236,7 @@ public:
         return {gigabytes / median(kernel), gigabytes / median(copy)};
     }
 
-    // What training and simulation reduce most, at several sizes.
+    // The types and ops that training and simulation reduce most, at several sizes.
     void print_sums(const std::vector<std::size_t> &sizes)
     {
         std::printf(
@@ -336,7 +336,7 @@ void compare_with_copies(const Gpu &gpu)
 {
     print_header(gpu, "kernel_bench: reduction kernels against device-to-device copies");
     std::printf("# bytes       n inputs and m outputs of b bytes: (n+m)*b, read and written; the "
-                "copy beside it moves as many\n"
+                "copy next to it moves as many\n"
                 "# method      8 launches in a row, kernels and copies in turn, median of 25\n");
     Bench bench(gpu);
     constexpr std::size_t kMiB = 1 << 20;

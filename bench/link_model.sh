@@ -1,7 +1,7 @@
 #!/bin/bash
 # link_model.sh [BUILD]: measures what the schedules are worth on links of known speed. Runs the component on the
 # emulated GPU, whose links carry the list speeds of a shipped topology times one common scale. Prints each ratio
-# beside the same ratio without a link model. It says nothing about a GPU.
+# next to the same ratio without a link model. It says nothing about a GPU.
 #
 # A run counts only if the processors were less than half busy. Otherwise they were the limit, not the links.
 # Environment: SCALE (of DGX-1V files), SWITCHED_SCALE (of the DGX A100), BYTES, ITERATIONS.

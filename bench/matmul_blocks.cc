@@ -15,7 +15,7 @@ namespace {
 constexpr int kRanks = 8;
 constexpr int kBlocks[] = {0, 32, 8}; // 0: as many as fit
 
-// Of normal priority, and ordered with no other stream.
+// A stream of normal priority, ordered with no other.
 StreamHandle make_program_stream(const Gpu &gpu, const Device &device)
 {
     CUstream stream = nullptr;

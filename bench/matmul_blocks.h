@@ -1,4 +1,4 @@
-// What a limit of blocks leaves to a program's own kernels: matrix products in a stream of normal
+// The speed that a limit of blocks leaves to a program's own kernels: matrix products in a stream of normal
 // priority next to sums in the engine's stream.
 #pragma once
 

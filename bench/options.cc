@@ -60,7 +60,7 @@ Result<std::vector<Collective>> parse_collectives(const std::vector<std::string>
     return collectives;
 }
 
-// What goes with MPI_Allreduce alone, or with one place.
+// Refuses options that need MPI_Allreduce alone, or one place.
 Status check_combination(const Options &options)
 {
     const bool others = options.collectives != std::vector{Collective::kAllreduce};

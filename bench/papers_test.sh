@@ -29,7 +29,7 @@ for machine_classes in "DGX-1P 14" "DGX-1V 46"; do
 done
 # shellcheck disable=SC2086
 few_rows() { bash bench/papers.sh --small "$HETCOLL_BUILDDIR" $papers >"$made"; }
-# has_rows NAME: the section has a line with numbers beside its head and its columns' names.
+# has_rows NAME: the section has a line with numbers below its head and its columns' names.
 has_rows() { sed -n "/^## $1:/,/^\$/p" "$made" | grep -v '^#' | grep -q '^ *[A-Za-z0-9-]* .*[0-9]\.[0-9]'; }
 check "few rows of every table" few_rows
 for paper in $papers; do

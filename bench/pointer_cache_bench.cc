@@ -1,4 +1,4 @@
-// What a question about a pointer costs: the cache's answers in every mode, and the driver's own.
+// Times a question about a pointer: the cache's answers in every mode, and the driver's own.
 // Processor time of the asking thread, the least and the middle of several repetitions, which
 // alternate between the questions. On the emulated GPU the driver's time is no GPU's: its query is
 // a look-up in a table of its own.
@@ -147,7 +147,7 @@ void time_hits(State &state, const Gpu &gpu, PointerCacheMode mode)
     report_calls(state, cache->counters().queries - before);
 }
 
-// Small allocations asked for in a circle, so many in a page that each was displaced meanwhile.
+// Small allocations asked for in a circle, so densely in a page that each was displaced meanwhile.
 void time_misses(State &state, const Gpu &gpu, PointerCacheMode mode)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 4096);
@@ -184,7 +184,7 @@ void time_id_query(State &state, const Gpu &gpu)
     report_calls(state, state.iterations());
 }
 
-// What a library without a cache asks: kind, device, context, allocation.
+// The questions of a library without a cache: kind, device, context, allocation.
 void time_full_query(State &state, const Gpu &gpu)
 {
     Allocations allocations(gpu.driver(), static_cast<std::size_t>(state.range(0)), 1 << 20);

@@ -1,4 +1,4 @@
-// What it costs to price all algorithms at all sizes, as the ranks of a communicator do together
+// Times the pricing of all algorithms at all sizes, as the ranks of a communicator do together
 // before they choose: processor time of one thread. Processors only, so the times are what they
 // say.
 //
@@ -48,7 +48,7 @@ const std::vector<Machine> kMachines = {{"4xtitanv", 1},
                                         {"dgxh100x512", 100},
                                         {"dgx1vx128", 128}};
 
-// Milliseconds for so many ranks.
+// Milliseconds for `ranks` ranks.
 double budget_ms(int ranks) { return ranks <= 8 ? 20 : ranks <= 64 ? 100 : 300; }
 
 double thread_ms()
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     std::printf("# method      processor time of one thread, the least of %d: of all sizes, of the "
                 "costliest, and of the rank that\n"
                 "#             has most to do when they are dealt to the ranks, as a communicator "
-                "does; beside the budget of each\n"
+                "does; next to the budget of each\n"
                 "%-20s %6s %6s %15s %8s %15s %7s\n",
                 repetitions, "machine", "nodes", "ranks", "all_ms", "size_ms", "rank_ms", "budget");
     int missed = 0;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # regenerate_table.sh [-b BUILD] [OPTION...]: measures this machine in full, in less than ten minutes, and writes the
-# tuning table and the raw measurements beside it. OPTIONs are those of hetcoll_tune, such as --output FILE,
+# tuning table and the raw measurements next to it. OPTIONs are those of hetcoll_tune, such as --output FILE,
 # --ranks 2,4,8, --limit SECONDS, and after -- those of mpirun. Measures the installed hetcoll, or with -b that of a
 # build folder. --from-measurements FILE rebuilds a table: the same measurements give the same file.
 set -u

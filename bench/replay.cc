@@ -91,7 +91,7 @@ Replay::Shape Replay::shape_of(const DataCall &call) const
     Shape shape{std::vector<int>(ranks), std::vector<int>(ranks)};
     const auto mine = static_cast<std::size_t>(rank_);
     for (std::size_t r = 0; r < ranks; ++r) {
-        // What ranks gather may differ in size. What they scatter is split as evenly as it can be.
+        // Gathered blocks may differ in size. A scattered vector is split as evenly as it can be.
         const std::size_t split = call.count / ranks + (r < call.count % ranks ? 1 : 0);
         shape.counts[r] =
             static_cast<int>(call.call == TracedCall::kAllgatherv ? call.count + r % 3 : split);

@@ -1,4 +1,4 @@
-// What the benchmark shows: header lines as `# key value`, then one line a size; or JSON.
+// The benchmark's output: header lines as `# key value`, then one line a size; or JSON.
 #pragma once
 
 #include "measure/machine.h"
@@ -20,7 +20,7 @@ struct Row {
     std::string asked; // the way, of several side by side; else empty
     std::string collective = "allreduce";
     double bus_factor = 0;              // bus bandwidth over algorithm bandwidth
-    std::optional<Measured> in_place{}; // beside `measured`, which then is out of place
+    std::optional<Measured> in_place{}; // `measured` then is out of place
     std::optional<CallFloor> floor{};   // of a small vector
 };
 

@@ -47,7 +47,7 @@ run_each()
     mv "$work/all.txt" "$results/sim_$one.txt"
 }
 
-# What hetcoll chooses on every shipped platform, to compare with the bound.
+# hetcoll's choice on every shipped platform, to compare with the bound.
 run_each boxes "dgx1p dgx1v dgx1v-01234 dgx2 dgxa100 dgxh100 pcie8" 1 8,64M,256M auto
 run pcie8x2 pcie8.topology 2 8,64M,256M auto
 run dgx1vx128 dgx1vx128.cluster 2,8,32 8,64M,256M auto

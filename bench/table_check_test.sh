@@ -21,7 +21,7 @@ check()
     fi
 }
 
-# same_table TABLE: made anew of its measurements, in the order in which they came.
+# same_table TABLE: made again from its measurements, in the order in which they came.
 same_table()
 {
     local name=${1##*/} files

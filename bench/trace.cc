@@ -58,7 +58,7 @@ template <class Table> auto find(const Table &table, std::string_view name)
     return std::optional<Value>();
 }
 
-// Of all rows together: hours of training, and what memory holds.
+// Limits of all rows together: hours of training, and of memory.
 constexpr std::size_t kMostCalls = 1000000;
 
 struct Row { // as in the file

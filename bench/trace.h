@@ -34,7 +34,7 @@ struct DataCall {
 
 // What Horovod does in host memory before a data call: its ranks agree on what is ready.
 struct Negotiation {
-    std::vector<std::size_t> agreed_words; // each an MPI_Allreduce of so many 64-bit words
+    std::vector<std::size_t> agreed_words; // 64-bit words of an MPI_Allreduce each
     // At least 0: tensors that are new are announced with Gather and Gatherv, and the answer, of so
     // many bytes, comes with Bcast. -1: none is.
     long response_bytes = -1;

@@ -1,4 +1,4 @@
-// What it costs to pack trees into the links that a job got: every connected choice of 3 to 8 GPUs
+// Times the packing of trees into the links that a job got: every connected choice of 3 to 8 GPUs
 // of a DGX-1, and wider machines. Processors only, so the times are what they say. Processor time
 // of the one thread; the packing is checked before it is timed.
 #include "measure/micro.h"
@@ -90,7 +90,7 @@ double run_fragments(const test::Machine &machine)
     return slowest_us;
 }
 
-// What no DGX-1 is: for the bounds of the method, not for the target.
+// Machines that no DGX-1 is: for the bounds of the method, not for the target.
 void run_wide(int gpus, int most_units)
 {
     std::mt19937 random(1);

@@ -1,4 +1,4 @@
-// What wave-synchronous training saves: steps that compute nothing but take a time drawn from a
+// Measures what wave-synchronous training saves: steps that compute nothing but take a time drawn from a
 // log-normal distribution, with distances 0 and more in turns. Computation is sleep, so more ranks
 // than cores measure what they should. bench/wsp_bench.sh makes bench/results/wsp.txt of it.
 //
@@ -21,7 +21,7 @@ namespace {
 struct Job {
     double ms = 20;     // mean time of a wave's computation
     double sigma = 0.6; // of its logarithm: 0 is none
-    double slow = 1;    // the last rank takes so many times as long
+    double slow = 1;    // the last rank takes `slow` times as long
     int waves = 60, repetitions = 5, count = 10000, progress_us = 100;
     std::vector<int> distances = {0, 1, 2, 4, 8};
 };

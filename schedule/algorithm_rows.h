@@ -16,7 +16,7 @@ namespace hetcoll {
 enum class Algorithm : std::uint8_t { HETCOLL_ALGORITHMS(HETCOLL_ENUMERATOR) };
 #undef HETCOLL_ENUMERATOR
 
-// What runs.
+// How an algorithm runs.
 enum class Form : std::uint8_t {
     kTeam,    // a schedule made of the ranks' numbers alone
     kSteps,   // a schedule that is made of more: plan/build_schedule.h
@@ -163,7 +163,7 @@ inline constexpr AlgorithmSet kMessageAlgorithms = algorithms_where(
 inline constexpr AlgorithmSet kUnmappedAlgorithms = algorithms_where([](const AlgorithmRow &row) {
     return row.is_schedule() && (row.needs == Needs::kMessages || row.needs == Needs::kGroups);
 });
-// What a call up to coll_hetcoll_small_limit can be served by, and what serves no other.
+// Can serve a call of up to coll_hetcoll_small_limit bytes, and no larger one.
 inline constexpr AlgorithmSet kSmallAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.sizes != Sizes::kLarge; });
 inline constexpr AlgorithmSet kSmallOnlyAlgorithms =
@@ -171,7 +171,7 @@ inline constexpr AlgorithmSet kSmallOnlyAlgorithms =
 // Sums every element as a left fold in rank order.
 inline constexpr AlgorithmSet kReproducibleAlgorithms =
     algorithms_where([](const AlgorithmRow &row) { return row.has(Trait::kLeftFold); });
-// Adds each element of all ranks at once, in one kernel or by a processor (kHost: on one node).
+// Adds each element of all ranks in one pass, in one kernel or by a processor (kHost: on one node).
 inline constexpr AlgorithmSet kAtOnceAlgorithms = algorithms_where(
     [](const AlgorithmRow &row) { return row.is_one_kernel() || row.form == Form::kHost; });
 inline constexpr AlgorithmSet kWhenAskedAlgorithms =

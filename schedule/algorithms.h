@@ -47,7 +47,7 @@ struct TreeShape {
     int weight;
 };
 
-// Reduces up all trees and broadcasts down them, everything at once: each tree has a share of the
+// Reduces up all trees and broadcasts down them, all concurrently: each tree has a share of the
 // blocks, and a channel for each direction. Vertex v is rank ranks[v]. The sides' parts of the
 // vector go around rings of messages meanwhile (Wang et al., Blink, 2020: hybrid transfers), each
 // in a channel before those of the trees: through pinned host memory, then through adapters.

@@ -99,7 +99,7 @@ void ScheduleBuilder::add(const Move &move)
     schedule_.steps.push_back(step);
 }
 
-// Of the step that is being added; many blocks may ask for the same.
+// Requests of the step that is being added; many blocks may ask for the same.
 void ScheduleBuilder::wait_for(int step)
 {
     const int self = static_cast<int>(schedule_.steps.size());

@@ -1,4 +1,4 @@
-// Writes a schedule down in program order. What each step waits for and where its operand lies
+// Writes a schedule down in program order. The steps that each step waits for and where its operand lies
 // follow from the order of the calls, so an algorithm cannot get them wrong.
 #pragma once
 

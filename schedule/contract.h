@@ -1,4 +1,4 @@
-// What the ranks of a collective hold at first and at the end: what a proof of schedules is about.
+// The ranks' data at the start and at the end of a collective: the claim that a proof of schedules proves.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ enum class Holders : std::uint8_t {
 };
 
 // At the end each block is the sum of what its first holders had there: of every rank's part, or of
-// one part alone. What a rank does not hold at first is undefined; what it need not hold at the end
+// one part alone. Parts that a rank does not hold at first are undefined; parts that it need not hold at the end
 // may become anything.
 struct Contract {
     Holders first = Holders::kEveryRank, last = Holders::kEveryRank;
     int root = 0; // for kRoot
     // Each sum is the left fold of the parts, ((r0 op r1) op r2) .. in the order of their ranks.
     bool in_rank_order = false;
-    // The first so many participants are ranks. The others, switches, hold nothing at first and
+    // The first `ranks` participants are ranks. The others, switches, hold nothing at first and
     // need hold nothing at the end. 0: all are ranks.
     int ranks = 0;
 };

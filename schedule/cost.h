@@ -1,4 +1,4 @@
-// What a schedule makes one rank do, in messages and blocks: the terms of every cost model.
+// The work of one rank in a schedule, in messages and blocks: the terms of every cost model.
 #pragma once
 
 #include "schedule/schedule.h"

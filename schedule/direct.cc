@@ -38,7 +38,7 @@ std::vector<Share> shares_of_others(int size, int rank)
 
 } // namespace
 
-// Each rank starts with another peer, so that no two want the same one at once.
+// Each rank starts with another peer, so that no two want the same one at the same time.
 void add_direct_reduce_scatter(ScheduleBuilder &steps, std::span<const Share> shares, int self)
 {
     std::vector<int> from;

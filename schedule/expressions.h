@@ -1,4 +1,4 @@
-// What a block holds, as a symbol in place of numbers. For replay.cc.
+// The content of a block, as a symbol in place of numbers. For replay.cc.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // made. Each function returns what `rank` does among `size` ranks; every rank of a communicator
 // calls the same one, with the same root. For one rank the schedule has no steps.
 //
-// What the schedules start from and end with is their Contract (contract.h). The share of rank r in
+// Contract (contract.h) describes the data at their start and end. The share of rank r in
 // a reduce-scatter or an allgather is block r of `size` blocks. A rank does not write what it holds
 // at first and need not receive. The result of such a block is the input, so the caller runs an
 // allgather and a broadcast in place, or copies first.
@@ -49,7 +49,7 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_direct_reduce(int rank, int size, int root);
 [[nodiscard]] Schedule build_chain_reduce(int rank, int size, int root);
 
-// Down or up all packed trees at once, for links without a ring. Each is hung up at the root and
+// Down or up all packed trees concurrently, for links without a ring. Each is hung up at the root and
 // has its share of the vector and a channel of its own. Require what build_trees() does, and `root`
 // among `ranks`.
 [[nodiscard]] Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,

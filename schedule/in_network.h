@@ -10,7 +10,7 @@
 // So a switch needs memory for `window` messages a port, however long the vector is.
 //
 // If a node has several ranks, each of them owns a slice of the vector: a ring's reduce-scatter on
-// the node, every owner's slice through the network, all of them at once, a ring's allgather on the
+// the node, every owner's slice through the network, all of them concurrently, a ring's allgather on the
 // node (the paper's parallel NetReduce).
 //
 // Cost for M bytes in messages of m, n ranks on each node, 1 or 2 levels of switches h, rates B on
@@ -58,12 +58,12 @@ struct SwitchTree {
     return bytes == 0 ? 1 : static_cast<int>((bytes + message_bytes - 1) / message_bytes);
 }
 
-// What a switch does, step by step, for vectors of any length. It keeps no list: a rank has few
+// The steps of a switch, for vectors of any length. It keeps no list: a rank has few
 // steps, but a switch has some for every message and port.
 //
 // A step waits for one other at most. Steps are in the order of the messages, and within a message:
 // receives of the ports in their order, the send up, the receive from above, sends to the ports.
-// What goes up is in channel 0, what comes down in channel 1. Steps of different ports need not
+// Messages up use channel 0, messages down channel 1. Steps of different ports need not
 // keep the order: each port has a link of its own.
 class SwitchSteps {
 public:
@@ -98,7 +98,7 @@ private:
     std::vector<int> nodes_; // of a leaf, by port
 };
 
-// What one participant does, with 2 channels. Proved against allreduce_in_network(ranks).
+// The schedule of one participant, with 2 channels. Proved against allreduce_in_network(ranks).
 // Requires 0 <= participant < tree.participants().
 [[nodiscard]] Schedule build_in_network(const SwitchTree &tree, int participant);
 

@@ -82,7 +82,7 @@ std::optional<BlockRange> piece_of(const Circle &circle, int first, int count, b
 constexpr int kMostPieces = 3;
 
 // Pieces of one number go to and come from all partners before those of the next: so all ranks are
-// at the same one. What comes from all but perhaps the last partner is the same range.
+// at the same one. All partners but perhaps the last one send the same range.
 Round exchange(const Circle &circle, const CircleRound &round, bool reduces)
 {
     Round moves;
@@ -93,7 +93,7 @@ Round exchange(const Circle &circle, const CircleRound &round, bool reduces)
             const int ahead = circle.self + m * round.kept;
             const int behind = circle.self + circle.size - m * round.kept;
             const int count = std::min(round.kept, round.parts - m * round.kept);
-            // What is ahead's goes to it and mine comes from behind, or the same backwards.
+            // The part of the rank ahead goes to it and mine comes from behind, or the same backwards.
             const int peer = circle.rank_at(sends == reduces ? ahead : behind);
             const int first = sends == reduces ? ahead : circle.self;
             if (const auto blocks = piece_of(circle, first, count, alone, piece)) {

@@ -5,7 +5,7 @@
 
 namespace hetcoll {
 
-// Rounds of each half among so many ranks: ceil(log_k size), which none can beat that has k-1
+// Rounds of each half among `size` ranks: ceil(log_k size), which none can beat that has k-1
 // partners a round. With a rack those in it and those of the racks. Requires radix >= 2.
 [[nodiscard]] int radix_rounds(int size, int radix, int rack = 0);
 

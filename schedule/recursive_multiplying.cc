@@ -44,7 +44,7 @@ int source_in(const Places &other, int index)
     return other.first + (index < other.count ? index : 0);
 }
 
-// How many ranks come together in so many rounds of `parts` groups.
+// The ranks that come together in `rounds` rounds of `parts` groups.
 long reach_of(int parts, int rounds)
 {
     long reach = 1;

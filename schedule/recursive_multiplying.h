@@ -5,7 +5,8 @@
 
 namespace hetcoll {
 
-// So many exchange at once at most: with seven others, whose messages have a slot each.
+// The most ranks that exchange in one round: each with seven others, whose messages have a slot
+// each.
 inline constexpr int kMostMultiplied = 8;
 
 // Into how many groups the rounds split the team, the last round first: each at most `most`, and as

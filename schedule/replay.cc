@@ -152,7 +152,8 @@ bool Replay::is_pull(int rank, int index) const
 }
 
 // Whether the message's first chunk has a place at the peer: its receive is the one at the head of
-// the list, or goes together with that one, and may overwrite what it does not receive beside.
+// the list, or goes together with that one, and may overwrite
+// all that it does not receive next to the vector.
 bool Replay::may_arrive(int rank, int send) const
 {
     const Step &step = step_of(rank, send);
@@ -258,7 +259,7 @@ bool Replay::pull(int rank, ChannelState &channel_state, int first, int size)
     return true;
 }
 
-// What these receives make of their blocks: what came, or op() of all operands in the order of the
+// The results of these receives: the message, or op() of all operands in the order of the
 // ranks.
 void Replay::reduce(int rank, int first, int size)
 {
@@ -282,7 +283,7 @@ void Replay::reduce(int rank, int first, int size)
     }
 }
 
-// What a receive brings: in its message, or from its peer's memory.
+// The data of a receive: from its message, or from its peer's memory.
 Expression Replay::operand(int rank, int index, int block) const
 {
     const Step &step = step_of(rank, index);

@@ -1,5 +1,5 @@
 // Rings that go through the ranks in orders of their own: in the order that links like, or several
-// at once, each through other links.
+// concurrently, each through other links.
 #pragma once
 
 #include "schedule/program.h"

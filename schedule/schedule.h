@@ -41,7 +41,7 @@ struct Step {
     // kernel has read them they are incomplete, but keep nobody from starting the next send.
     bool fused = false;
     // Goes by a message even if the peer's memory is mapped: through pinned host memory, a way of
-    // its own beside the links between GPUs.
+    // its own in addition to the links between GPUs.
     bool by_message = false;
     // Goes by a message through the GPUs' network adapters in place of host memory, also to a peer
     // of the same node. All steps of a channel agree on it.
@@ -49,7 +49,7 @@ struct Step {
     // For a kRecvReduce: result = op(local operand, received), whatever the ranks are. For a
     // participant that has no part of its own, but holds the sum of others' (in_network.h).
     bool local_first = false;
-    // Of sends, or receive-and-reduces, side by side, of the same blocks and with several peers;
+    // Groups sends, or receive-and-reduces, of the same blocks with several peers;
     // all but the first one are fused. They are messages, even if the peers' memory is mapped, and
     // take turns chunk by chunk. One kernel adds what comes from all of them to the local operand,
     // in the order of the ranks: whoever adds up the same operands has the same bits. Each of these

@@ -21,7 +21,7 @@ std::string name_step(int rank, const Schedule &schedule, int index)
            describe(schedule.steps[index]) + ")";
 }
 
-// What a fused step requires of the steps that it goes with.
+// The requirements of a fused step on the steps that it goes with.
 bool goes_with_previous(const Schedule &schedule, int index)
 {
     const Step &step = schedule.steps[index];
@@ -107,7 +107,7 @@ Status check_steps(int rank, int size, const Schedule &schedule)
     return Status();
 }
 
-// What one rank has done to one block so far: the steps that touch it, in list order.
+// The history of one block on one rank: the steps that touch it, in list order.
 class BlockHistory {
 public:
     [[nodiscard]] int last_writer() const noexcept { return last_writer_; }
@@ -259,7 +259,7 @@ Status match_messages(std::span<const Schedule> schedules, StepMatches &matches)
     return Status();
 }
 
-// What the contract requires of the schedules as a whole.
+// The contract's requirements on the schedules as a whole.
 Status check_contract(std::span<const Schedule> schedules, const Contract &contract)
 {
     const int participants = static_cast<int>(schedules.size());
@@ -329,7 +329,7 @@ Status verify_schedules(std::span<const Schedule> schedules, const Contract &con
         }
         if (schedule.channels_at_once != schedules[0].channels_at_once) {
             return error(Errc::kInvalid,
-                         "rank %d has messages in %d channels at once, rank 0 in %d", rank,
+                         "rank %d has messages in %d channels at the same time, rank 0 in %d", rank,
                          schedule.channels_at_once, schedules[0].channels_at_once);
         }
         if (Status status = check_steps(rank, size, schedule); !status.ok()) {

@@ -24,7 +24,7 @@ namespace hetcoll {
 // - Nothing deadlocks, however many chunks a vector has, even if a rank has one send and one
 //   receive a channel in flight, each in list order (of receives that go together: all of them), a
 //   send ends only when its receive has started, and a kRecv starts only after its `after`. A
-//   kRecvReduce may start before: it receives one chunk beside the vector. Nor if fused steps are
+//   kRecvReduce may start before: it receives one chunk next to the vector. Nor if fused steps are
 //   carried out as one, see Step::fused. Nor if channels take turns, see Schedule.
 // - At the end every rank holds what the contract says: each part that belongs in a block exactly
 //   once in it and no other, and all ranks that hold it have computed it by the same expression, so

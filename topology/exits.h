@@ -17,11 +17,11 @@ namespace hetcoll {
 [[nodiscard]] double exit_gbps(const Topology &node, std::span<const int> adapters);
 
 // By GPU, the adapter that its ranks should be bound to, so that the node sends as much as the flow
-// from its GPUs says (topology/out_flow.h): a GPU beside an adapter that another one fills takes a
+// from its GPUs says (topology/out_flow.h): a GPU next to an adapter that another one fills takes a
 // farther one. Empty where that is not more than adapters_of() sends.
 [[nodiscard]] std::vector<int> adapters_by_flow(const Topology &node);
 
-// The GB/s of a whole vector if GPU g sends shares[g] of it, all at once: as the fullest of the
+// The GB/s of a whole vector if GPU g sends shares[g] of it, all concurrently: as the fullest of the
 // links between GPUs and network allows. 0: no link of their ways is known.
 [[nodiscard]] double shared_exit_gbps(const Topology &node, std::span<const int> adapters,
                                       std::span<const double> shares);

@@ -142,7 +142,7 @@ private:
         if (words[2] != "1") {
             return error(Errc::kUnsupported,
                          "version %s of the format, this hetcoll reads version 1: use a newer "
-                         "hetcoll or write the file anew",
+                         "hetcoll or write the file again",
                          quote(words[2]).c_str());
         }
         header_seen_ = true;

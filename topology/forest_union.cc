@@ -113,7 +113,7 @@ private:
         return false;
     }
 
-    // Moves as many copies at once as the chain has room for.
+    // Moves as many copies together as the chain has room for.
     void replace_along_chain(int first)
     {
         int copies = std::min(links_[first].room, forests_[last_forest_].copies);
@@ -135,7 +135,7 @@ private:
         join_equal();
     }
 
-    // Leaves so many copies at this index, the rest at the end.
+    // Leaves `count` copies at this index, the rest at the end.
     void split(int forest, int copies)
     {
         if (forests_[forest].copies > copies) {

@@ -1,4 +1,4 @@
-// What part of a vector goes through pinned host memory beside the direct links (Wang et al.,
+// The part of a vector that goes through pinned host memory while the direct links carry the rest (Wang et al.,
 // Blink, 2020, section on hybrid transfers; here in closed form).
 #pragma once
 

@@ -58,7 +58,7 @@ void share_ports(std::vector<Pair> &pairs, int size)
     }
 }
 
-// What one more route would get of its narrowest link, beside the routes so far.
+// The share of its narrowest link that one more route would get.
 double share(const Topology &topology, const std::map<int, int> &uses, const Route &route)
 {
     double gbps = std::numeric_limits<double>::infinity();

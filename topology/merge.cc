@@ -40,7 +40,7 @@ Status check_files(std::span<const RankRecord> records, const Topology *file)
     return {};
 }
 
-// What tells GPUs of one node apart; an instance of a divided one has its own UUID.
+// The identity of a GPU on its node; an instance of a divided one has its own UUID.
 using GpuKey = std::tuple<BusId, Uuid>;
 
 GpuKey key_of(const RankRecord &record)
@@ -144,7 +144,7 @@ Result<Topology> graph_of(std::vector<FoundGpu> &gpus, const Topology *file)
     return merge_graph(recorded);
 }
 
-// Of all ranks that use it; empty if they are not bound, or not to the same one.
+// The processors of all ranks that use it; empty if they are not bound, or not to the same one.
 std::string adapter_of(const FoundGpu &gpu)
 {
     std::string name;

@@ -29,7 +29,7 @@ struct Bundle { // of equal links
     int count = 0;
     double gbps = 0;
 
-    // What two ends, or two ranks, say about the same links.
+    // The statements of two ends, or two ranks, about the same links.
     void merge(const Bundle &other)
     {
         count = std::max(count, other.count);
@@ -109,7 +109,7 @@ private:
         no_cpu_.push_back(below);
     }
 
-    // What leads to no CPU is taken to hang on the first one.
+    // A device without a path to a CPU is taken to hang on the first one.
     void add_unknown_links()
     {
         const auto first_cpu = uplinks_.lower_bound({true, 0});

@@ -8,7 +8,7 @@
 
 namespace hetcoll {
 
-// What joins each GPU to each GPU and NIC, in the words of nvidia-smi topo -m, and at how many
+// The link of each GPU to each GPU and NIC, in the words of nvidia-smi topo -m, and at how many
 // GB/s; a legend of the words that occur.
 [[nodiscard]] std::string print_matrix(const Topology &topology);
 

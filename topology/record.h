@@ -1,4 +1,4 @@
-// What one rank knows about its place in the machine, and what all of them know together.
+// One rank's knowledge of its place in the machine, and that of all ranks together.
 #pragma once
 
 #include "base/status.h"
@@ -87,7 +87,7 @@ struct Placement {
 [[nodiscard]] Result<Placement> merge_records(std::span<const RankRecord> records,
                                               const Topology *file = nullptr);
 
-// What a cost model needs of a placement.
+// The facts of a placement that a cost model needs.
 struct LinkSummary {
     double gpu_gbps = 0;     // slowest route between two GPUs of one node; 0: no such pair
     bool all_to_all = false; // every node with several GPUs joins all pairs by NVLink at one rate

@@ -164,7 +164,7 @@ private:
         }
     }
 
-    // What is left cannot take less than the least of all transfers each.
+    // The rest cannot take less than the least of all transfers each.
     [[nodiscard]] bool can_be_better(Cost cost) const
     {
         cost.total += (count_ - static_cast<int>(order_.size())) * least_;

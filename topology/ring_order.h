@@ -1,5 +1,5 @@
 // The order in which a ring goes through the GPUs of a node, so that the fullest link carries the
-// least: two GPUs that share a PCIe switch are neighbours, and so is the GPU beside the adapter
+// least: two GPUs that share a PCIe switch are neighbours, and so is the GPU next to the adapter
 // that the ring leaves by.
 #pragma once
 
@@ -14,7 +14,7 @@ inline constexpr int kMostExactOrder = 8; // GPUs: of more, an order is improved
 
 struct RingOrder {
     std::vector<int> gpus; // numbers
-    // While every GPU sends to the next, all at once, and a link serves one after the other.
+    // While every GPU sends to the next, all concurrently, and a link serves one after the other.
     double gbps = 0; // 0: some of them have no way
 };
 
@@ -24,7 +24,7 @@ struct RingOrder {
 // by its adapter (topology/adapters.h); else it is closed here. Requires valid, different numbers.
 [[nodiscard]] RingOrder ring_order(const Topology &node, std::span<const int> gpus,
                                    bool crosses_nodes);
-// What the given order does.
+// Rates the given order.
 [[nodiscard]] RingOrder ring_in_order(const Topology &node, std::span<const int> gpus,
                                       bool crosses_nodes);
 

@@ -7,7 +7,7 @@
 namespace hetcoll {
 namespace {
 
-// What carries a kPcie route; NVLinks between GPUs and switches have rules of their own.
+// The links of a kPcie route; NVLinks between GPUs and switches have rules of their own.
 bool is_path_link(const Topology &topology, const Link &link)
 {
     return link.kind != LinkKind::kNvlink || topology.vertices[link.a].kind == VertexKind::kCpu ||
@@ -151,7 +151,7 @@ Port port_of(const Topology &topology, const std::vector<int> &fabric, int verte
     return port;
 }
 
-// What joins the switches of two ports that have none in common.
+// The link between the switches of two ports that have none in common.
 Port trunks_between(const Topology &topology, const Port &a, const Port &b)
 {
     const auto has = [](const Port &port, int vertex) {

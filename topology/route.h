@@ -15,7 +15,7 @@ enum class RouteKind : std::uint8_t {
     kPcie,     // PCIe, sockets, and NVLinks between a GPU and a CPU
 };
 
-// What a PCIe route crosses, as nvidia-smi calls it.
+// The widest component that a PCIe route crosses, as nvidia-smi calls it.
 enum class Distance : std::uint8_t {
     kPix, // one PCIe switch
     kPxb, // several PCIe switches, no CPU

@@ -2,7 +2,7 @@
 //
 //     min over all partitions of the GPUs into k >= 2 parts of (units between parts) / (k - 1).
 //
-// As many spanning trees as that, fractions of trees counted, fit into the links at once
+// As many spanning trees as that, fractions of trees counted, fit into the links together
 // (Nash-Williams 1961, Tutte 1961), and no allreduce is faster: k parts must move 2 (k-1) vectors
 // across what lies between them, and that is two directions wide.
 #pragma once

@@ -60,7 +60,7 @@ template <class Visit> void for_each_link(const TreeBundle &tree, const Visit &v
     }
 }
 
-// What the trees leave of the links. merge() uses it to make do with fewer trees.
+// The capacity that the trees leave on the links. merge() uses it to make do with fewer trees.
 class Leftover {
 public:
     Leftover(int gpus, const Links &links, const Bundles &trees)

@@ -211,7 +211,7 @@ private:
         device.gbps = link_gbps(pci);
     }
 
-    // What the drivers call the device, and what they know of it. False if it is of no interest
+    // The drivers' name of the device, and its attributes. False if it is of no interest
     // here.
     bool describe(hwloc_obj_t pci, MachineTree::Device &device) const
     {

@@ -1,4 +1,4 @@
-// What hwloc, or a file that it wrote, knows of a machine: GPUs and network cards, and the PCIe
+// hwloc's view of a machine, or that of a file that it wrote: GPUs and network cards, and the PCIe
 // switches between them and the CPUs. Plain data.
 #pragma once
 
@@ -62,7 +62,7 @@ struct MachineTree {
 // GB/s that transfers reach over a PCIe link which carries `raw_gbps` after its line code (15.75
 // for 3.0 x16): 12 of those 15.75, a figure that NCCL's topology search uses too; 12 if unknown.
 [[nodiscard]] double effective_pcie_gbps(double raw_gbps) noexcept;
-// What a link of `width` lanes with `gigatransfers` a second carries.
+// The GB/s of a link of `width` lanes with `gigatransfers` a second.
 [[nodiscard]] double raw_pcie_gbps(double gigatransfers, int width) noexcept;
 
 // GB/s between two sockets with this CPU; a guess if the CPU is not known.

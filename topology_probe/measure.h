@@ -21,7 +21,7 @@ struct LinkMeasureOptions {
 [[nodiscard]] Result<double> measure_copy(const Device &device, void *to, const void *from,
                                           const LinkMeasureOptions &options = {});
 
-// What one GPU reaches alone. The device's context must be current.
+// Measures one GPU alone. The device's context must be current.
 struct GpuRates {
     BusId bus{};
     Uuid uuid{};

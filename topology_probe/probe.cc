@@ -14,7 +14,7 @@
 namespace hetcoll {
 namespace {
 
-// What a kernel that only reads and writes reaches of the memory's peak.
+// The share of the memory's peak that a kernel which only reads and writes reaches.
 constexpr double kMemoryShare = 0.9;
 // Cards much slower than the fastest one are for administration: no collective goes there.
 constexpr double kSlowNicShare = 0.25;
@@ -215,7 +215,7 @@ const GpuNvlinks &MachineProbe::Impl::links_of(const BusId &gpu)
     return nvlinks.emplace(gpu, std::move(links)).first->second;
 }
 
-// What the machine's tree and NVML know.
+// Fills in the facts of the machine's tree and NVML.
 void MachineProbe::Impl::fill(const PeerAccess &peers, RankRecord &record)
 {
     ask_nvml(record.bus);

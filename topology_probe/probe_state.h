@@ -1,4 +1,4 @@
-// What a MachineProbe has found so far. For probe.cc and probe_machine.cc.
+// The findings of a MachineProbe so far. For probe.cc and probe_machine.cc.
 #pragma once
 
 #include "topology_probe/machine_tree.h"

@@ -7,7 +7,7 @@
 
 namespace hetcoll {
 
-// What a PCI device's end of the link above it can do. An idle GPU runs its link slowly, so its
+// The capability of a PCI device's end of the link above it. An idle GPU runs its link slowly, so its
 // speed now does not count. Zero: unknown.
 struct PcieEnd {
     double gigatransfers = 0;

@@ -34,7 +34,7 @@ struct BuiltRules {
 [[nodiscard]] BuiltRules build_rules(const Measurements &measurements,
                                      const BuildOptions &options = {});
 
-// What another job should measure: the sizes at which the measurements cannot tell whether some
+// Work for another job: the sizes at which the measurements cannot tell whether some
 // variant is as good as the best one, and the variants that may be the best there.
 struct Undecided {
     std::set<std::int64_t> sizes;

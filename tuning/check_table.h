@@ -22,8 +22,8 @@ struct TableCheck {
 };
 
 // An exception is a choice that takes, in three jobs of four at least (tuning/curves.h), more than
-// `limit_ppm` of the fastest measured algorithm's time. So is a step to twice the size that takes,
-// in as many jobs, more than three times as long.
+// `limit_ppm` of the fastest measured algorithm's time. A step to twice the
+// size is one as well if it takes, in as many jobs, more than three times as long.
 [[nodiscard]] TableCheck check_table(const Table &table, const Measurements &measurements,
                                      std::int64_t limit_ppm = 1'150'000);
 

@@ -1,4 +1,4 @@
-// What the repetitions of a measurement say about a setup's variants, size by size.
+// The repetitions of a measurement for each of a setup's variants, size by size.
 //
 // A job differs from the next one by more than algorithms do: where its processes lie, what else
 // runs. In a job the variants take turns, so they meet the same. Therefore times are compared
@@ -32,7 +32,7 @@ class Curves {
 public:
     static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
-    // Of one setup.
+    // The curves of one setup.
     explicit Curves(const std::vector<const Sample *> &samples);
 
     [[nodiscard]] const std::vector<std::int64_t> &sizes() const noexcept { return sizes_; }

@@ -76,7 +76,7 @@ private:
     Position *position_;
 };
 
-// What the parser says, without its own prefixes and without what must not be printed.
+// The parser's message, without its own prefixes and without what must not be printed.
 std::string cause_of(std::string text)
 {
     for (const char *marker : {"] ", "parse error", ": "}) {

@@ -1,4 +1,4 @@
-// What readers of a JSON tree have in common: the first fault ends the walk, with its line.
+// Shared by readers of a JSON tree: the first fault ends the walk, with its line.
 #pragma once
 
 #include "tuning/json_reader.h"

@@ -1,4 +1,4 @@
-// Raw measurements as text: what a tuning table is made from, and what lies beside it.
+// Raw measurements as text: a tuning table is made from them, and they lie next to it.
 //
 //   hetcoll measurements 1
 //   machine NAME
@@ -38,7 +38,7 @@ struct Setup {
     friend auto operator<=>(const Setup &, const Setup &) = default;
 };
 
-// What ran.
+// The algorithm that ran.
 struct Variant {
     Algorithm algorithm{};
     std::optional<Algorithm> between_nodes{};
@@ -71,7 +71,7 @@ struct Measurements {
 // An error says file and line.
 [[nodiscard]] Result<Measurements> parse_measurements(std::string_view text,
                                                       const std::string &path);
-// What parse_measurements() reads back as the same.
+// The text from which parse_measurements() reads the same measurements back.
 [[nodiscard]] std::string write_measurements(const Measurements &measurements);
 // One line of it, with its line feed, for appending while measuring.
 [[nodiscard]] std::string write_sample(const Sample &sample);

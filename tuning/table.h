@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] const std::string &machine() const noexcept { return machine_; }
-    // Of that machine, if they were measured. No part of the hash.
+    // Limits of that machine, if they were measured. Not part of the hash.
     [[nodiscard]] const std::optional<CpuLimits> &cpu() const noexcept { return cpu_; }
 
 private:

@@ -80,10 +80,10 @@ inline constexpr std::size_t kMaxTableBytes = 1u << 20;
                                             const std::string &path) noexcept;
 [[nodiscard]] Result<TableFile> read_table(const std::string &path) noexcept;
 
-// What parse_table() reads back as the same table. The same table gives the same text.
+// The text from which parse_table() reads the same table back. The same table gives the same text.
 [[nodiscard]] std::string write_table(const TableFile &table);
 
-// Of all that the file decides, for every machine: the same on two ranks if they have read the same
+// A hash of all that the file decides, for every machine: the same on two ranks if they have read the same
 // table, whatever its path and its spaces.
 [[nodiscard]] std::uint64_t table_hash(const TableFile &table) noexcept;
 

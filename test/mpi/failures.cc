@@ -92,8 +92,7 @@ private:
     std::size_t bytes_;
 };
 
-// Counts the calls that coll_hetcoll_algorithm's algorithm has served; -1: it names an algorithm that cannot
-// serve this one.
+// The calls that the algorithm of coll_hetcoll_algorithm has served; -1: it cannot serve this one.
 long calls_served(const Program &program, const Case &what)
 {
     const char *const name = std::getenv("OMPI_MCA_coll_hetcoll_algorithm");

@@ -138,7 +138,7 @@ TEST_F(StagedCallTest, ARankThatCannotUseItsGpuSaysSoAndCopiesAllTheSame)
 }
 
 // The bounce is lost with the network: a message may still arrive there. The protocol's loans
-// is not.
+// are not lost.
 TEST_F(StagedCallTest, ALostAgreementEndsTheCallAndGivesItsMemoryBack)
 {
     Numbers<int> few(Where::kDevice, mine(kFew)), vector(Where::kDevice, mine(kMany));

@@ -9,7 +9,7 @@ namespace hetcoll {
 namespace {
 
 // Ranks that advance in a random order, each as far as the rules let it. A wave is complete as soon
-// when its last rank ends it, and a rank takes complete waves when it ends one of its own.
+// as its last rank ends it, and a rank takes complete waves when it ends one of its own.
 struct Job {
     Job(int ranks, const WaveRules &rules) : clocks(ranks, WaveClock(rules)) {}
 
