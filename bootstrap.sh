@@ -30,7 +30,7 @@ toolkit_packages="nvidia-cuda-nvcc==13.0.* nvidia-nvvm==13.0.* nvidia-cuda-crt==
     nvidia-cuda-runtime==13.0.* nvidia-cuda-cccl==13.0.*"
 toolkit_dir=$PWD/.cuda-toolkit
 
-# What config/check_sass.sh reads the kernels' machine code with: from 13.2 on there are Python packages.
+# config/check_sass.sh reads the kernels' machine code with these: from 13.2 on there are Python packages.
 disassembler_packages="nvidia-cuda-cuobjdump==13.2.* nvidia-cuda-nvdisasm==13.2.*"
 disassembler_dir=$PWD/.cuda-disassembler
 

@@ -38,7 +38,7 @@ void TcpConnections::on_offer(TcpConnection &tcp, std::span<const std::byte> hea
         answer(tcp, *offer);
     } else if (refuses && tcp.by != TcpConnection::PayloadPath::kTls) {
         go_by_tls(tcp, tcp.by == TcpConnection::PayloadPath::kAsked
-                           ? "the aggregator offers none that fits: start it with --rdma"
+                           ? "the aggregator offers no fitting device: start it with --rdma"
                            : "a rank cannot reach this device");
     } else if (offer && !refuses && tcp.by == TcpConnection::PayloadPath::kAsked) {
         if (Status connected = queue_pairs_->connect(tcp.id, *offer); connected.ok()) {

@@ -33,7 +33,7 @@ enum class ElementKind : std::uint8_t {
     kFloat64Int32, // MPI_DOUBLE_INT
     kFloat32x2,    // MPI_2REAL
     kFloat64x2,    // MPI_2DOUBLE_PRECISION
-    // Of the OCP 8-bit floating point specification: four and five bits of exponent.
+    // The OCP 8-bit floating point formats: four and five bits of exponent.
     kFloat8E4m3,
     kFloat8E5m2,
 };
@@ -57,7 +57,7 @@ enum class ReduceOp : std::uint8_t {
     kMaxFirst,
     kMinFirst,
     // The sum of half, bfloat16 and the 8-bit floats, kept in float while one kernel, or one
-    // processor, adds several numbers, and rounded once. Of two numbers it is kSum.
+    // processor, adds several numbers, and rounded once. For two numbers it is kSum.
     kSumOnce,
 };
 inline constexpr int kReduceOpCount = static_cast<int>(ReduceOp::kSumOnce) + 1;

@@ -7,7 +7,7 @@
 
 namespace hetcoll {
 
-// Of a descriptor that was opened just now; none if fd < 0. Descriptors of the kernel's one
+// Marks the file of a descriptor that was opened just now; none if fd < 0. Descriptors of the kernel's one
 // anonymous file (epoll, eventfd) are not told from each other.
 class FileMark {
 public:

@@ -32,7 +32,7 @@ bool has_topologies(const std::string &folder)
     return access((folder + kShipped).c_str(), R_OK) == 0;
 }
 
-// `configured`, in an installation that was configured for `from` and lies at `to`. What was to lie
+// `configured`, in an installation that was configured for `from` and lies at `to`. A path that was to lie
 // outside of it, /etc perhaps, has not moved with it.
 std::string moved(const std::string &configured, const std::string &from, const std::string &to)
 {

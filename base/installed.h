@@ -17,7 +17,7 @@ struct InstalledFolders {
 // know.
 [[nodiscard]] std::string own_folder();
 
-// Of that component or program. In a build folder: its topologies,
+// The folder of that component or program. In a build folder: its topologies,
 // all else where it will be installed.
 [[nodiscard]] InstalledFolders installed_folders();
 

@@ -29,7 +29,7 @@ struct hetcoll_p2p {
     int shares_processor;
     /* Names the communicator in reports. */
     uint32_t comm_id;
-    /* Zero while all ranks can come to a collective; else, and for ever after, an error code of the
+    /* Zero while all ranks can come to a collective; else, and from then on, an error code of the
      * table's owner: a rank has died, or one has revoked the communicator. Requests then complete
      * in the end, whoever is their peer. Null: that never happens. */
     int (*broken)(void *context);

@@ -22,7 +22,7 @@ inline constexpr int kWindowSlots = 8;     // most messages, or pulls, in flight
 {
     return at_once > 0 ? std::min(channels, at_once) : channels;
 }
-// How many slots each direction is cut into for so many channels, and how many of them each one
+// How many slots each direction is cut into for `channels` channels, and how many of them each one
 // gets that has messages: as many as a round has partners.
 [[nodiscard]] constexpr int slots_for(int channels) noexcept
 {

@@ -174,7 +174,7 @@ std::vector<Schedule> schedules_of(Algorithm algorithm, int ranks)
 
 struct Line {
     const char *name;
-    const char *algorithm; // null: all at once
+    const char *algorithm; // null: all in one pass
     ReduceOp op;
     int node;                      // ranks that map each other; 1: messages alone
     int least = 2, most = 1 << 20; // ranks
@@ -182,8 +182,8 @@ struct Line {
 };
 constexpr ReduceOp kFloat = ReduceOp::kSumOnce, kElement = ReduceOp::kSum;
 constexpr Line kLines[] = {
-    {"at once, float", nullptr, kFloat, 1, 2, 1 << 20, true},
-    {"at once, element", nullptr, kElement, 1},
+    {"in one pass, float", nullptr, kFloat, 1, 2, 1 << 20, true},
+    {"in one pass, element", nullptr, kElement, 1},
     {"weighted, mapped, float", "weighted", kFloat, kMostMapped, 2, kMostMapped, true},
     {"tree, mapped, float", "tree", kFloat, kMostMapped, 2, kMostMapped},
     {"tree, mapped, element", "tree", kElement, kMostMapped, 2, kMostMapped},
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
         "# numbers     normally distributed, 16384 sums of up to 16 ranks, 4096 of more; without "
         "sums below\n"
         "#             the n-th part of their numbers' absolute values\n"
-        "# at once     one_shot, two_shot, leader and copy_in (up to 16 ranks), host on a node, "
+        "# in one pass one_shot, two_shot, leader and copy_in (up to 16 ranks), host on a node, "
         "an aggregator\n"
         "# mapped      in the memory of ranks of one node; hierarchical: nodes of %d ranks, "
         "recursive doubling\n"
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
         }
     }
     std::printf(
-        "\n# target      at most %.1f units and the error of float, at once on a node of up "
+        "\n# target      at most %.1f units and the error of float, in one pass on a node of up "
         "to %d ranks: %s\n",
         kGoal, kMostMapped, met ? "met" : "MISSED");
     return met ? 0 : 1;

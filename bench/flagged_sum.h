@@ -1,5 +1,5 @@
 // Sums of float as the engine launches them, in its stream and with a flag that the host polls, by
-// at most so many blocks. Errors end the program.
+// at most `blocks` blocks. Errors end the program.
 #pragma once
 
 #include "cuda_kernels/reduction.h"

@@ -1,8 +1,8 @@
 // The prices that one call is chosen by: those that a communicator's ranks have told each other,
-// and what these lack, which is found when a call asks for it. What goes in is the same on every
+// and what these lack, which is found when a call asks for it. The inputs are the same on every
 // rank, and in hetcoll_info, and prices have the same bits everywhere. So all choose the same.
 //
-// What they lack: calls whose memory is not mapped, reproducible sums, aggregators, shares, and
+// They lack calls whose memory is not mapped, reproducible sums, aggregators, shares, and
 // what is forced, or in the tuning table, though it is far from the best.
 #pragma once
 
@@ -35,10 +35,10 @@ public:
     };
     // As choose() does. Throws std::bad_alloc if there is no memory to find a price.
     [[nodiscard]] Choice choose(const Query &query, const Table *table, const Means &means);
-    // What the last call was chosen by, near its size: what is forced, or in the table, is not
+    // The price that chose the last call, near its size: a way that is forced, or in the table, is not
     // compared with others. Requires that there was one.
     [[nodiscard]] const PriceTable &table() const noexcept { return *found_; }
-    // What an algorithm but kWeighted costs that is not given up where others cost far less.
+    // The price of an algorithm but kWeighted, even where others cost far less.
     [[nodiscard]] double us_alone(Algorithm algorithm, std::size_t bytes, bool mapped);
     // The machine has changed.
     void forget() noexcept;
@@ -72,7 +72,7 @@ private:
     std::unique_ptr<PriceTable> found_; // near the size of the last call; null: there was none
 };
 
-// What a communicator's ranks tell each other, of all that they have prices of: what serves calls
+// The message of a communicator's ranks about all that they have priced: what serves calls
 // on mapped memory that ask for nothing else.
 [[nodiscard]] constexpr AlgorithmSet told_of(AlgorithmSet set) noexcept
 {

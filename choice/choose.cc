@@ -13,7 +13,7 @@
 namespace hetcoll {
 namespace {
 
-// Of all that have a price; on a tie the earlier one. Nothing: none has one.
+// The least of all prices; on a tie the earlier one. Nothing: there is none.
 template <class Us> std::optional<Algorithm> least(AlgorithmSet set, const Us &us_of)
 {
     std::optional<Algorithm> best;
@@ -58,8 +58,8 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
     return static_cast<Algorithm>(std::countr_zero(set));
 }
 
-// Of larger vectors than have prices. Latencies and the pipeline's ends are worth equally much if
-// segments grow as the root of the size. What has lanes keeps two of them.
+// The chunk of vectors that are larger than any priced one. Latencies and the pipeline's ends are worth equally much if
+// segments grow as the root of the size. A way with lanes keeps two of them.
 int segments_at(const Way &way, std::size_t bytes) noexcept
 {
     const int most = kMostPricedChannels / std::min(way.lanes, 2);

@@ -1,4 +1,4 @@
-// What hetcoll decides about one call, from facts that are the same on every rank.
+// hetcoll's decision about one call, from facts that are the same on every rank.
 #pragma once
 
 #include "machine/query.h"
@@ -28,7 +28,7 @@ struct Choice : Way {
     return small_limit < kMostHostBytes / 4 ? 4 * small_limit : kMostHostBytes;
 }
 
-// What of `set` may serve a call of so many bytes. Up to the small limit, which of them costs least
+// The algorithms of `set` that may serve a `bytes`-byte call. Up to the small limit, which of them costs least
 // on the host or by one kernel; above it kHost competes with the others up to most_host_bytes(),
 // if calls are `priced`.
 [[nodiscard]] AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,

@@ -15,7 +15,7 @@ public:
     // Starts at `chunk_bytes`, rounded to a power of two times 16, and stays within both bounds.
     ChunkTuner(std::size_t chunk_bytes, std::size_t min_bytes, std::size_t max_bytes) noexcept;
 
-    // What the next call uses.
+    // The chunk of the next call.
     [[nodiscard]] std::size_t chunk_bytes() const noexcept { return chunk_; }
     // How long a call with chunk_bytes() took. After the freeze it changes nothing.
     void feed(std::uint64_t ns) noexcept;

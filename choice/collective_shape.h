@@ -12,7 +12,7 @@ enum class CollectiveShape : std::uint8_t {
     kTrees,    // in packed trees
 };
 
-// What the trace calls them.
+// The trace's names of them.
 [[nodiscard]] constexpr const char *shape_name(CollectiveShape shape) noexcept
 {
     constexpr const char *kNames[] = {"pipeline", "direct", "trees"};

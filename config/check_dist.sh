@@ -17,7 +17,7 @@ verdict()
     fi
 }
 
-# pack TREE: the archive of a tree. What is in it does not depend on what configure finds.
+# pack TREE: the archive of a tree. Its content does not depend on what configure finds.
 pack()
 {
     (cd "$1" && { [ -x configure ] || ./autogen.sh; } && mkdir build && cd build &&

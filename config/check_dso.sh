@@ -80,7 +80,7 @@ if [ $# -eq 0 ]; then
         awk '$1 == "U" { print $2 }' | grep -v '@GLIBC_' | tr '\n' ' ')"
 fi
 
-# What these libraries define is not in the component: pictures, measurements, proofs, servers; the ranks' side of
+# The component has no symbol of these libraries: pictures, measurements, proofs, servers; the ranks' side of
 # aggregators.
 symbols()
 {

@@ -76,7 +76,7 @@ layer sim base schedule topology machine plan tuning price choice engine/types
 layer emulated_gpu
 layer emulated_kernels base cuda_kernels emulated_gpu
 
-# What programs share, then the programs. What is installed stands on nothing that is only for tests.
+# The parts that programs share, then the programs. Nothing that is installed includes a part that is only for tests.
 layer measure base schedule machine tuning cuda_kernels device include engine/types
 layer tools $core engine engine/types engine/meeting sim measure tools/report
 layer bench $core sim measure include test/gpu test/unit

@@ -18,7 +18,7 @@ commit_of()
     head -c 4000 "$1" | grep -m 1 -oE 'commit"?[: ]+"?[0-9a-f]{7,40}(-dirty)?' | grep -oE '[0-9a-f]{7,40}(-dirty)?$'
 }
 
-# Of a release, or of a clone without history, nothing can be said.
+# A release, or a clone without history, cannot be checked.
 whole=no
 [ "$(git rev-parse --show-prefix 2>/dev/null)" = bench/results/ ] && git ls-files --error-unmatch $page >/dev/null 2>&1 &&
     [ "$(git rev-parse --is-shallow-repository)" = false ] && whole=yes

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_sass.sh [BUILD_DIR]: whether the machine code of the kernels is what cuda_kernels/sass_rules.txt says, on every
 # architecture of this build. Each of its lines is a test on each of them.
-# Needs cuobjdump and nvdisasm, beside NVCC or on PATH: half a minute of one core for all architectures.
+# Needs cuobjdump and nvdisasm, next to NVCC or on PATH: half a minute of one core for all architectures.
 set -u
 source=${HETCOLL_SRCDIR:-.}
 build=${1:-${HETCOLL_BUILDDIR:-.}}

@@ -39,7 +39,7 @@ refused()
 }
 refused 'an Open MPI that loads no components' 'the Open MPI of .* was configured with --disable-dlopen' --with-ompi="$work"
 
-# Headers of another configuration, beside the right ones that are installed.
+# Headers of another configuration, next to the right ones that are installed.
 for word in $(configured OMPI_CPPFLAGS); do
     [ ! -f "$word/ompi/mca/coll/coll.h" ] || cp -r "$word" "$work/headers"
 done

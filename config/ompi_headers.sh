@@ -4,7 +4,7 @@
 # installed one was configured; the source is configured alike, in DEST.build, and nothing of it is built. Takes a few
 # minutes.
 #
-# What decides the layout of what a component sees is one generated header, opal_config.h. Options that only choose
+# One generated header, opal_config.h, decides the layout of all that a component sees. Options that only choose
 # components are left out: they cost time, and need packages of their own.
 set -eu
 die()
@@ -73,7 +73,7 @@ compiler=$("$ompi_info" --config --parsable | sed -n 's/^compiler:c:absolute://p
     --without-slurm --without-sge --without-tm --disable-sphinx --disable-man-pages) >"$build.log" 2>&1 ||
     die "Open MPI's configure failed, $build.log says why: $(grep -m1 'error:' "$build.log" || tail -n 1 "$build.log")"
 
-# As --with-devel-headers would. mpi.h stays the installed one. Copies, no links: gcc looks beside a link's target.
+# As --with-devel-headers would. mpi.h stays the installed one. Copies, no links: gcc looks next to a link's target.
 for root in "$source" "$build"; do
     for project in opal ompi orte; do
         [ -d "$root/$project" ] || continue

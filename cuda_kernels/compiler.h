@@ -1,4 +1,4 @@
-// What differs between nvcc's GPU code and a host compiler's code of the same function bodies.
+// The differences between nvcc's GPU code and a host compiler's code of the same function bodies.
 #pragma once
 
 #if defined(__CUDACC__)

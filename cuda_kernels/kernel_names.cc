@@ -4,7 +4,7 @@
 namespace hetcoll {
 namespace {
 
-// What every GPU takes as the arguments of a kernel.
+// The bytes of arguments that every GPU takes.
 static_assert(sizeof(ReduceOutputs) + sizeof(ReduceInputs) + sizeof(std::size_t) + sizeof(Signal) <=
               4096);
 

@@ -81,7 +81,7 @@ void convert_floats(FloatConversion conversion, ElementKind kind, void *dst, con
 // operation and kind (operations.h says what they are).
 using HostReduce = void (*)(void *dst, const void *a, const void *b, std::size_t count);
 [[nodiscard]] HostReduce host_reduce(ReduceOp op, ElementKind kind) noexcept; // dst = op(a, b)
-// What host_reduce() answers on a processor without newer vector instructions, for tests.
+// The answer of host_reduce() on a processor without newer vector instructions, for tests.
 [[nodiscard]] HostReduce host_reduce_baseline(ReduceOp op, ElementKind kind) noexcept;
 
 // A fold of `terms` inputs, at least one, with the bits of the many-input kernels. dst may be any

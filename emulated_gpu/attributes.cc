@@ -90,7 +90,7 @@ CUresult attribute_of(const Allocation &found, Address address, CUpointer_attrib
     }
 }
 
-// What cuPointerGetAttributes writes for memory that CUDA does not know.
+// The values that cuPointerGetAttributes writes for memory that CUDA does not know.
 void answer_unknown(CUpointer_attribute attribute, void *out)
 {
     switch (attribute) {

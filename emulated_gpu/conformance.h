@@ -1,4 +1,4 @@
-// What the parts of the conformance program share: the driver's entry points, how an answer is
+// Shared by the parts of the conformance program: the driver's entry points, how an answer is
 // printed, and the peer process that opens what this one exports.
 #pragma once
 

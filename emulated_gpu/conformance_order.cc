@@ -7,7 +7,7 @@
 namespace hetcoll::conformance {
 namespace {
 
-// What an event says in the end, or after a time in which it would have happened.
+// The final answer of an event, or after a time in which it would have happened.
 CUresult wait_for(CUevent event)
 {
     const auto end = std::chrono::steady_clock::now() + Gate::kLongest / 2;
@@ -40,7 +40,7 @@ CUresult event_behind(CUstream busy, CUstream recorded)
     return result;
 }
 
-// What cuMemAlloc answers in another thread while `stream` is captured in a mode.
+// The answer of cuMemAlloc in another thread while `stream` is captured in a mode.
 CUresult allocate_elsewhere(CUstream stream, CUstreamCaptureMode captured, CUstreamCaptureMode own,
                             CUresult *end)
 {

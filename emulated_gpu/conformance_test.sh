@@ -7,7 +7,7 @@ unset EMU_FAIL EMU_HOSTILE EMU_ID_STAYS EMU_POOLS EMU_VMM EMU_VA_REUSE
 emulated_gpu/conformance >conformance.out || exit
 grep -v '^#' conformance.out >conformance.answers
 diff -u "$HETCOLL_SRCDIR/emulated_gpu/conformance.expected" conformance.answers || exit
-# What that GPU was asked has its answer.
+# Each question to that GPU has its answer.
 awk -F ': ' 'FNR == NR { over = over || /^conformance:/; if (!over) of_gpu[$1] = $0; next }
     $1 in of_gpu && of_gpu[$1] != $0 { print "an H200 answers: " of_gpu[$1] ", not: " $0; unlike = 1 }
     END { exit unlike }' "$HETCOLL_SRCDIR/bench/results/gpu_h200_conformance.txt" conformance.answers

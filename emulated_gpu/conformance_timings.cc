@@ -1,4 +1,4 @@
-// What driver calls cost that hetcoll makes or avoids.
+// Times driver calls that hetcoll makes or avoids.
 #include "emulated_gpu/conformance.h"
 #include "emulated_gpu/least_time.h"
 

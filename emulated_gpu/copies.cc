@@ -73,7 +73,7 @@ template <class Body> void carry_accessing(const std::vector<Crossing> &crossing
     });
 }
 
-// What a copy moves from one place to another: nothing within a device or within the host.
+// The bytes that a copy moves from one place to another: none within a device or within the host.
 std::vector<Crossing> crossing_between(int from, int to, std::size_t bytes)
 {
     return from != to ? std::vector<Crossing>{{from, to, bytes}} : std::vector<Crossing>{};
@@ -103,7 +103,7 @@ Work staged_work(Address to, Address from, std::size_t bytes, std::vector<Crossi
             WorkKind::kDevice};
 }
 
-// What a copy or fill waits for that does not return early.
+// The work that a synchronous copy or fill waits for.
 CUresult wait_holding(const StreamPointer &stream, std::uint64_t number)
 {
     const SubmissionsHeld held(*stream->context);

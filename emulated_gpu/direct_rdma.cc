@@ -21,7 +21,7 @@ namespace {
 constexpr int kMapsDmaBufs = 13030;
 constexpr std::uintptr_t kHostPage = 4096;
 
-// The block that holds all of the range, between its allocations too. Of memory that cuMemAlloc
+// The block that holds all of the range, between its allocations too. For memory that cuMemAlloc
 // made. Requires the lock.
 Block *block_around(Address start, std::size_t bytes)
 {

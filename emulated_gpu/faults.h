@@ -7,7 +7,7 @@
 
 namespace hetcoll::emulated_gpu {
 
-// What this call of entry point `name` has to answer; CUDA_SUCCESS lets it happen.
+// The answer that this call of entry point `name` has to give; CUDA_SUCCESS lets it happen.
 [[nodiscard]] CUresult injected_fault(const char *name);
 
 // How often an injected fault has refused entry point `name`: what a call of it would have given

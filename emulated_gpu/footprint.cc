@@ -34,7 +34,7 @@ Gate &gate()
 }
 
 enum class Access { kNone, kShared, kChecked };
-// What this thread holds, and which kernel it checks: thread-local, because a fault in device code
+// The memory that this thread holds, and the kernel that it checks: thread-local, because a fault in device code
 // leaves by a jump.
 constinit thread_local Access held = Access::kNone;
 constinit thread_local const char *checked = nullptr;

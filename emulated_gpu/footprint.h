@@ -1,4 +1,4 @@
-// What kernels declare to touch: the bytes that cross links, the bytes of device memory, and, with
+// The memory that kernels declare to touch: the bytes that cross links, the bytes of device memory, and, with
 // EMU_CHECK_FOOTPRINT, a check of the declaration by page protection.
 #pragma once
 

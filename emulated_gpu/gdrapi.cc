@@ -137,7 +137,7 @@ OpenMemory driver()
                : reinterpret_cast<OpenMemory>(dlsym(library, "emulated_gpu_open_memory"));
 }
 
-// What the memory holds now, elsewhere.
+// The memory's content now, in another place.
 void *map_copy(const Pin &pin)
 {
     void *const copy =

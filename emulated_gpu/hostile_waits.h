@@ -16,7 +16,7 @@ void may_synchronise();
 // The same for a call that names its context or device.
 void may_synchronise(int device);
 
-// What calls that give work to a context's streams go through, and those that may synchronise. It
+// Entered by calls that give work to a context's streams, and by those that may synchronise. It
 // is closed while any call waits that holds the streams.
 class SubmissionGate {
 public:

@@ -25,7 +25,7 @@
 namespace hetcoll::emulated_gpu {
 namespace {
 
-// What the 64 bytes of a CUipcMemHandle hold.
+// The content of the 64 bytes of a CUipcMemHandle.
 struct MemoryHandle {
     std::uint64_t tag, block_id, offset, bytes, block_bytes;
     Address exporter_start; // where the exporter sees the block

@@ -1,4 +1,4 @@
-/* What the emulated driver and a library of host-compiled kernels agree on. The driver finds the
+/* The contract of the emulated driver and a library of host-compiled kernels. The driver finds the
  * library through EMU_KERNELS=path[:path...] and asks it for its table when cuInit is called. */
 #ifndef HETCOLL_EMULATED_GPU_KERNEL_ABI_H
 #define HETCOLL_EMULATED_GPU_KERNEL_ABI_H

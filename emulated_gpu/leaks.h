@@ -1,4 +1,4 @@
-// What the process still holds when it ends.
+// Resources that the process still holds when it ends.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace hetcoll::emulated_gpu {
 // One direction of a link, in memory that processes share. All zero is a link that was never used.
 class LinkClock {
 public:
-    // Books the link for so long, from `earliest_ns` or from when it is free. Returns the end.
+    // Books the link for `ns`, from `earliest_ns` or from when it is free. Returns the end.
     std::uint64_t book(std::uint64_t earliest_ns, std::uint64_t duration_ns)
     {
         std::uint64_t before = booked_until_ns_.load(std::memory_order_relaxed), end = 0;

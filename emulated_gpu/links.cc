@@ -32,7 +32,7 @@ std::size_t place_index(int device)
     return static_cast<std::size_t>(device == kHostMemory ? kMaxDevices : device);
 }
 
-// What this process moved.
+// The bytes that this process moved.
 struct Moved {
     std::array<std::atomic<std::uint64_t>, kPlaces * kPlaces> between{};
     std::array<std::atomic<std::uint64_t>, kMaxLinkDirections> over{};

@@ -21,7 +21,7 @@ struct Crossing {
 void start_turn(std::uint64_t submitted_ns);
 void end_turn();
 
-// What carry() does before and after the body.
+// The parts of carry() before and after the body.
 [[nodiscard]] std::uint64_t start_carrying(const std::vector<Crossing> &crossings);
 void finish_carrying(const std::vector<Crossing> &crossings, std::uint64_t started_ns);
 

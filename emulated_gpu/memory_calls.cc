@@ -1,4 +1,4 @@
-// cuMemAlloc, host memory, and what the driver tells of an allocation beside pointer attributes.
+// cuMemAlloc, host memory, and the driver's answers about an allocation other than pointer attributes.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"

@@ -29,7 +29,7 @@ constexpr int kMaxProcesses = 512;
 struct Process {
     std::atomic<int> id;                // 0 if the slot is free
     std::atomic<std::uint64_t> started; // tells it from a later process of that id
-    std::atomic<std::uint64_t> links;   // which links it uses; 0: none that take time
+    std::atomic<std::uint64_t> links;   // which links it uses; 0: no links that take time
     std::atomic<std::int64_t> bytes[kMaxDevices];
 };
 
@@ -169,7 +169,7 @@ int count_importers(const SharedExport &entry)
     return count;
 }
 
-// Of processes that close the last mappings at one time, one takes the charge back.
+// If processes close the last mappings at the same time, one of them takes the charge back.
 void drop_if_unused(SharedExport &entry)
 {
     int state = kFreed;

@@ -71,7 +71,7 @@ CUresult check_pools(CUdevice device)
     return settings().pools ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// What is allocated from a pool now.
+// The allocations of a pool.
 std::uint64_t used_bytes(CUmemoryPool pool)
 {
     const std::shared_lock lock(memory_mutex());

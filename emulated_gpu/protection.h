@@ -1,4 +1,4 @@
-// What happens when somebody touches device memory that must not: host code gets a plain diagnosis
+// Guards device memory against accesses that a GPU would not allow: host code gets a plain diagnosis
 // and dies of SIGSEGV, device code (a copy or kernel on a stream thread) gives its context error
 // 700.
 #pragma once

@@ -119,7 +119,7 @@ constexpr IntProperty kIntProperties[] = {
     {&cudaDeviceProp::gpuDirectRDMASupported, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED},
 };
 
-// What the emulated driver does not know stays zero.
+// Fields that the emulated driver does not know stay zero.
 CUresult read_properties(cudaDeviceProp &properties, CUdevice device)
 {
     properties = {};

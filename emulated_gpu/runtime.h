@@ -1,4 +1,4 @@
-// What the files of the emulated CUDA runtime share: libcudart.so.13 by the driver API alone. Every
+// Shared by the files of the emulated CUDA runtime: libcudart.so.13 by the driver API alone. Every
 // call makes the device's primary context current if the thread has none, as the real runtime does,
 // and a failure becomes the thread's last error. Error codes are the same numbers in both APIs.
 #pragma once

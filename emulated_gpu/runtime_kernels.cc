@@ -13,7 +13,7 @@
 namespace hetcoll::emulated_runtime {
 namespace {
 
-// What nvcc embeds for one source file.
+// The structure that nvcc embeds for one source file.
 struct Binary {
     const void *image;
     CUlibrary library = nullptr; // loaded with the first kernel that is launched
@@ -108,7 +108,7 @@ EMULATED_RUNTIME_EXPORT cudaError_t cudaLaunchKernel(const void *stub, dim3 grid
     return launch(stub, grid, block, arguments, shared_bytes, stream);
 }
 
-// What nvcc's host code calls, as crt/host_runtime.h of the toolkit declares it.
+// The functions that nvcc's host code calls, as crt/host_runtime.h of the toolkit declares it.
 
 EMULATED_RUNTIME_EXPORT void **__cudaRegisterFatBinary(void *image)
 {

@@ -265,7 +265,7 @@ void read_machine(Settings &s)
     if (!s.has_links) {
         *machine = pcie_box(s.physical_devices, gbps);
     } else if (gbps > 0) {
-        say("EMU_LINK_GBPS changes nothing beside EMU_LINKS");
+        say("EMU_LINK_GBPS changes nothing if EMU_LINKS is set");
     }
     machine->gpus.resize(static_cast<std::size_t>(s.physical_devices));
     divide_gpus(s, *machine);

@@ -11,13 +11,13 @@
 namespace hetcoll::emulated_gpu {
 namespace {
 
-// What a program needs to leave or end a ruined context, and what concerns none.
+// The calls that a program needs to leave or end a ruined context, and those that concern none.
 constexpr std::string_view kSpared[] = {
     "cuInit",          "cuDriverGetVersion", "cuGetProcAddress", "cuGetExportTable",
     "cuCtxCreate",     "cuCtxDestroy",       "cuCtxPushCurrent", "cuCtxPopCurrent",
     "cuCtxSetCurrent", "cuCtxGetCurrent"};
 
-// What an H200's driver refuses then, of the calls that do not use the context otherwise.
+// The calls that an H200's driver refuses then, although they do not use the context.
 constexpr std::string_view kRefusedByAll[] = {"cuMemGetAddressRange", "cuIpcGetMemHandle",
                                               "cuEventDestroy", "cuStreamDestroy"};
 

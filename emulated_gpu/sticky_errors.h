@@ -9,7 +9,7 @@ namespace hetcoll::emulated_gpu {
 // From a hostile driver an injected error of that kind ruins the current context too: 700 and 719.
 void note_sticky_error(CUresult injected);
 
-// What this entry point answers because of an error that the current context had: CUDA_SUCCESS if
+// The answer of this entry point because of an error that the current context had: CUDA_SUCCESS if
 // there was none, or the call ends the context or has nothing to do with it.
 [[nodiscard]] CUresult answer_of_ruined_context(const char *call);
 

@@ -20,7 +20,7 @@ struct Capture;
 
 enum class WorkKind {
     kHost,    // waits for something or calls the program
-    kInstant, // only marks a point in the stream's order: done at once where the stream is idle
+    kInstant, // only marks a point in the stream's order: done immediately where the stream is idle
     kDevice,  // a copy or kernel: may be delayed, may fault, is dropped after an error
 };
 

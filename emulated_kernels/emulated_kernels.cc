@@ -17,7 +17,7 @@ using hetcoll::emulated_gpu::Touch;
 
 constexpr unsigned kFlags = EMULATED_GPU_COLLAPSIBLE;
 
-// What the kernels read and write, of elements of type T.
+// The vectors that kernels read and write, of elements of type T.
 template <class T> void touch2(const Touch &touch, void *dst, const void *src, std::size_t count)
 {
     touch.updates(dst, count * sizeof(T));

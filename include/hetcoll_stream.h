@@ -98,13 +98,13 @@ static int hetcoll_reduce_enqueue(const void *send, void *recv, int count, MPI_D
                                   MPI_Op op, int root, MPI_Comm comm,
                                   hetcoll_stream_t stream) HETCOLL_STREAM_UNUSED_;
 
-/* What follows is not for use by name. */
+/* Internal: do not use the names below. */
 
 /* hetcoll's functions: exported by its component, whose address is also the value of the MPI_T
  * control variable HETCOLL_STREAM_VARIABLE_. The name changes with the layout. */
 #define HETCOLL_STREAM_SYMBOL_ "hetcoll_stream_functions_1"
 #define HETCOLL_STREAM_VARIABLE_ "coll_hetcoll_stream_functions_1"
-/* Of a call: hetcoll does not queue it, on any rank. */
+/* A call's answer: hetcoll does not queue it, on any rank. */
 #define HETCOLL_STREAM_SYNCHRONISE_ (-1)
 
 struct hetcoll_stream_functions_1 {

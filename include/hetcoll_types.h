@@ -10,7 +10,7 @@
  * MPI and any collective component. If hetcoll serves the communicator, it runs its own kernels
  * instead, on device memory too. Either way the bits are the same: a pair of numbers is combined in
  * float and rounded once, to nearest even; a NaN result is 0x7fff; MIN and MAX put -0 below +0 and
- * prefer a number to a NaN. Where hetcoll adds the numbers of several ranks at once it rounds their
+ * prefer a number to a NaN. Where hetcoll adds the numbers of several ranks in one pass it rounds their
  * sum once (docs/precision.md).
  *
  * 8-bit floats have SUM, MIN and MAX. A sum of two is rounded to nearest even; what is too large,
@@ -60,7 +60,7 @@ static int hetcoll_types_create(struct hetcoll_types *types) __attribute__((unus
 /* Frees them. MPI_SUCCESS, or the first error code. */
 static int hetcoll_types_free(struct hetcoll_types *types) __attribute__((unused));
 
-/* What follows is not for use by name. */
+/* Internal: do not use the names below. */
 
 #define HETCOLL_TYPES_MARK "hetcoll_types:1:9d41c7e0b36a582f:"
 
@@ -191,7 +191,7 @@ static inline uint8_t hetcoll_types_narrow_float8_e5m2_(float value)
     return hetcoll_types_narrow_float8_(value, 2, 113, 0x7b);
 }
 
-/* What is one of the numbers, an infinity too. */
+/* True for numbers and infinities. */
 static inline uint8_t hetcoll_types_keep_float8_e4m3_(float value)
 {
     return hetcoll_types_narrow_float8_e4m3_(value);

@@ -22,7 +22,7 @@
  *
  * Threads. A handle belongs to one thread at a time. create, flush, rank_statistics and free are
  * collective over the communicator, and all ranks call step equally often between two flushes.
- * Handles in several threads at once need MPI_THREAD_MULTIPLE; a handle without progress_us needs
+ * Handles in several threads at the same time need MPI_THREAD_MULTIPLE; a handle without progress_us needs
  * no more than the program does for itself.
  *
  * Memory. weights and update are both host memory or both device memory on a rank. For device
@@ -127,7 +127,7 @@ HETCOLL_WSP_API int hetcoll_wsp_progress(hetcoll_wsp *wsp);
 
 /* Collective. Ends the wave under way and waits for all: then the weights have the same bits on all
  * ranks. Save them only here. A rank that ended fewer waves takes part in the others' with zeros.
- * Ranks may differ by D waves; beyond that a rank waits in step for ever. */
+ * Ranks may differ by D waves; beyond that a rank waits in step forever. */
 HETCOLL_WSP_API int hetcoll_wsp_flush(hetcoll_wsp *wsp);
 
 HETCOLL_WSP_API int hetcoll_wsp_get_statistics(const hetcoll_wsp *wsp,
@@ -141,7 +141,7 @@ HETCOLL_WSP_API int hetcoll_wsp_get_rank_statistics(hetcoll_wsp *wsp,
  * MPI_Finalize. *wsp may be NULL. */
 HETCOLL_WSP_API int hetcoll_wsp_free(hetcoll_wsp **wsp);
 
-/* What a code means, in a few words. */
+/* Describes a code in a few words. */
 HETCOLL_WSP_API const char *hetcoll_wsp_error_string(int code);
 
 /* Why the last call of this thread that failed did. Valid until the next one. */

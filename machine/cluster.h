@@ -15,7 +15,7 @@ struct NodeKind {
 };
 
 // Nodes of a rack hang on one switch. Racks hang on a network in the middle that is never full, but
-// a rack has only so many links to it, shared evenly.
+// a rack shares its links to it evenly.
 struct Network {
     double latency_us = 2; // of a message of host memory between two nodes on one switch
     int rack_nodes = 0;    // 0: all nodes hang on one switch

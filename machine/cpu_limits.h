@@ -21,10 +21,10 @@ struct CpuLimits {
 inline constexpr CpuLimits kUsualCpuLimits{.read_bytes = 2048, .write_bytes = 16384};
 inline constexpr CpuLimits kCoherentCpuLimits{.read_bytes = 16384, .write_bytes = 16384};
 
-// What that takes: so much, and so much a byte more. By the same sources.
+// The time that it takes: a constant, and a time for each byte. By the same sources.
 inline constexpr double kCpuReadUs = 1.7, kCpuReadGbps = 0.6, kCpuWriteUs = 0.1, kCpuWriteGbps = 10;
 
-// What was measured at one size.
+// The times measured at one size.
 struct CpuSample {
     bool writes = false; // to device memory
     std::int64_t bytes = 0;

@@ -1,4 +1,4 @@
-// What tells one class of machines from another, as far as it decides about speed: "gpu", "links",
+// The facts that tell one class of machines from another as far as speed goes: "gpu", "links",
 // "driver" and the like, each with a value. The code that makes one decides which facts there are;
 // a table names those that matter to it.
 #pragma once

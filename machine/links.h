@@ -1,16 +1,16 @@
-// What the links of a machine do.
+// The links of a machine: rates and latencies.
 #pragma once
 
 namespace hetcoll {
 
-// Nodes that hang on one switch: so many in a row, counted as the communicator's nodes are. Each
+// Nodes that hang on one switch: `nodes` in a row, counted as the communicator's nodes are. Each
 // rack's links to the others carry so much, in each direction.
 struct Racks {
     int nodes = 0;   // 0: not known
     double gbps = 0; // decimal GB/s; 0: as much as the rack's nodes send
 };
 
-// What the links between the ranks do, agreed by all of them. Rates in decimal GB/s, one way, times
+// The rates and latencies of the links between the ranks, agreed by all of them. Rates in decimal GB/s, one way, times
 // in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
 //
 // Where the times come from: one H200 takes 7.2 until the host sees a kernel's flag and 9.3 until
@@ -26,8 +26,8 @@ struct Links {
     int tree_count = 1;   // packed trees, which share tree_gbps
     double node_tree_gbps = 0;   // likewise of a hierarchy's trees on a node, up and down; 0: none
     bool slices_by_flow = false; // of a hierarchy: nodes send more by unequal slices
-    bool near_slices = false;    // likewise, with owners beside their adapters alone
-    bool switched = false;       // a node's GPUs exchange with all others at gpu_gbps at once
+    bool near_slices = false;    // likewise, with owners next to their adapters alone
+    bool switched = false;       // a node's GPUs exchange with all others concurrently at gpu_gbps
     double host_gbps = 10;       // of one rank through pinned memory, each way
     double host_shared_gbps = 0; // likewise while all ranks of a node use it; 0: as host_gbps
     double adapter_gbps = 0;  // of one rank through its adapter while all of its node use theirs;
@@ -66,7 +66,7 @@ struct Links {
 
 // One processor core that sums what lies in the control page, or comes to an aggregator: a guess.
 inline constexpr double kHostSumGbps = 5;
-// What a kernel has written to another GPU arrives this much after its reads would have: a guess,
+// A kernel's writes to another GPU arrive this much after its reads would have: a guess,
 // near a hop in NCCL's model (0.6 to 1.9, docs/latency.md).
 inline constexpr double kRemoteWriteUs = 1;
 

@@ -18,13 +18,13 @@ namespace {
 
 // The more slices, the nearer to the rates, and the more messages.
 constexpr int kMostSlices = 16;
-// Of the best rate: what fewer slices may cost, and what changing them must bring.
+// Shares of the best rate: the loss that fewer slices may cost, and the gain that changing them must bring.
 constexpr double kNear = 0.99, kGain = 1.05;
 constexpr double kRounding = 1e-6; // of sums and quotients of rates
 
 using Exits = std::vector<double>; // GB/s by GPU
 
-// What nodes that are alike can do.
+// The rates of equal nodes.
 struct Kind {
     Exits all; // empty: unknown, or no slice should go to another GPU
     Exits near;

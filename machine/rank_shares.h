@@ -16,7 +16,7 @@ struct ShareSetting {
     enum class Kind : std::uint8_t { kOff, kAuto, kGiven } kind = Kind::kOff;
     std::vector<double> weights{}; // kGiven: by rank
 
-    // What processes compare: 0 is kOff, 1 kAuto.
+    // The value that processes compare: 0 is kOff, 1 kAuto.
     [[nodiscard]] std::uint64_t hash() const noexcept;
 };
 

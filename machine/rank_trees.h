@@ -9,7 +9,7 @@
 
 namespace hetcoll {
 
-// What build_trees() takes.
+// The trees that build_trees() takes.
 struct RankTrees {
     std::vector<int> ranks; // by vertex
     std::vector<TreeShape> trees;

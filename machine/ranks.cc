@@ -27,7 +27,7 @@ void unmap(Links &links)
     links.switched = false;
 }
 
-// What the slowest of the nodes can do. Nodes are mostly of one kind, one after the other.
+// The rates of the slowest node. Nodes are mostly of one kind, one after the other.
 Links slowest_links(const Placement &placement, Mapping mapping)
 {
     Links slowest;
@@ -92,7 +92,7 @@ void find_trees(const Placement &placement, Ranks &ranks)
     }
 }
 
-// Of ranks that have no GPU nobody knows the links.
+// The links of ranks without a GPU are not known.
 void find_rings(const Placement &placement, Ranks &ranks)
 {
     const std::vector<int> &gpus = placement.gpu_of;

@@ -19,7 +19,7 @@ struct Ranks {
     RankTrees trees;           // if `available` has kTree
     RingOrders rings;          // that links like; empty: the order of the ranks is as good
     std::vector<double> rates; // GB/s of each to all others; empty: links are shared in other ways
-    // Of any size: ranks, nodes, links, what can run with all memory shared; kMessageAlgorithms are
+    // A query without a size: ranks, nodes, links, what can run with all memory shared; kMessageAlgorithms are
     // always among that.
     Query query;
 

@@ -44,7 +44,7 @@ double ring_gbps(const Topology &node, const std::vector<int> &vertices)
     return slowest;
 }
 
-// The slowest of these ways, each over so many links, while all are used.
+// The slowest of these ways, each over its links, while all are used.
 double shared_gbps(const Topology &node, const std::vector<std::vector<Hop>> &ways)
 {
     std::vector<int> users(node.links.size());

@@ -14,12 +14,12 @@
 
 namespace hetcoll {
 
-// What these GPUs of a node can do, without trees: their routes to each other and to host memory,
-// the node's network cards. What the topology does not tell keeps its default. Requires valid,
+// The rates of these GPUs of a node, without trees: their routes to each other and to host memory,
+// the node's network cards. Facts that the topology lacks keep their defaults. Requires valid,
 // different numbers.
 [[nodiscard]] Links links_of(const Topology &node, const std::vector<int> &gpus);
 
-// What two nodes can do together: neither does more than the slower one. Without trees.
+// The rates of two nodes together: neither does more than the slower one. Without trees.
 [[nodiscard]] Links slowest_of(const Links &a, const Links &b) noexcept;
 
 // The trees of these GPUs, if trees are for them, and what they do to `links`, which are links_of()
@@ -41,7 +41,7 @@ struct NodeTrees {
 [[nodiscard]] std::optional<NodeTrees> pack_node_trees(const Topology &node,
                                                        const std::vector<int> &gpus);
 
-// Of one more node.
+// Adds one more node.
 void add_node_trees(Links &links, const NodeTrees &trees) noexcept;
 
 // Returns what can run on the query's ranks; kMessageAlgorithms always can. `mapped`: all ranks of
@@ -54,7 +54,7 @@ void add_node_trees(Links &links, const NodeTrees &trees) noexcept;
 // whatever a route joins can be mapped: the engine tries. An error if there are too few GPUs.
 [[nodiscard]] Result<Query> on_nodes(const Topology &node, Query query);
 
-// What is the same for all machines of a class and for any of their GPUs, if all are joined alike:
+// The facts that all machines of a class share and for any of their GPUs, if all are joined alike:
 //   "gpu"      the models, "Tesla-V100-SXM2-32GB"
 //   "links"    "nvswitch x12", "nvlink x2" or "pcie" if that joins every two; else "mixed" and a
 //              hash of who is joined how; "*" for one GPU, which any table's value fits

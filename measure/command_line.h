@@ -84,7 +84,7 @@ public:
 
     [[nodiscard]] bool has(const std::string &option) const;
     [[nodiscard]] bool is_given(const std::string &option) const;
-    // What was typed; empty if there is no such option, too.
+    // The words typed; empty as well if there is no such option.
     [[nodiscard]] std::vector<std::string> words_of(const std::string &option) const;
 
     // Says on stderr what is wrong with the command line. Returns kUsageError.

@@ -28,7 +28,7 @@ struct Contender {
 // Owner of the contenders' communicators: destroy before MPI_Finalize.
 class Contenders {
 public:
-    // What the names stand for; no MPI call. An error names the one that is wrong.
+    // Resolves names; no MPI call. An error names the one that is wrong.
     static Result<std::vector<Contender>> parse(const std::vector<std::string> &names);
     // Names of algorithms, "auto" (what hetcoll chooses) and "host_copy"; "all" stands for all of
     // these. "nonblocking" and "persistent" are auto by MPI_Iallreduce and by MPI_Start, each with

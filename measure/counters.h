@@ -13,7 +13,7 @@
 
 namespace hetcoll {
 
-// Of all counters that only grow.
+// The values of all counters that only grow.
 struct CounterValues {
     std::array<std::uint64_t, HETCOLL_COUNTER_COUNT> value{};
     [[nodiscard]] std::uint64_t operator[](hetcoll_counter counter) const noexcept

@@ -1,4 +1,4 @@
-// What the headers of results say of the host and the time. No MPI.
+// The host and the time, for the headers of results. No MPI.
 #pragma once
 
 #include <string>

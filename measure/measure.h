@@ -20,7 +20,7 @@ struct CallTimes {
     double min_us, median_us, p90_us, p99_us;
 };
 
-// What the checks of all ranks say together.
+// The verdict of all ranks' checks together.
 struct Verdict {
     std::uint64_t wrong = 0;
     bool same_bits = true; // all ranks hold the same result

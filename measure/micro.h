@@ -1,4 +1,4 @@
-// What the micro-benchmarks share: how they end on an error, and the header without which a number
+// Shared by the micro-benchmarks: how they end on an error, and the header without which a number
 // is no result.
 #pragma once
 

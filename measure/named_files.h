@@ -8,14 +8,14 @@ namespace hetcoll {
 
 class CommandLine;
 
-// What is wrong with files that `writes`, names of options, name: one of them is a file that an
+// Describes a fault of the files that the options `writes` name: one of them is a file that an
 // option of `reads` names, too, by whatever path, and would be lost, or two of them are one file.
 // Empty: nothing.
 [[nodiscard]] std::string find_overwritten(const CommandLine &line,
                                            const std::vector<std::string> &writes,
                                            const std::vector<std::string> &reads);
 
-// What an option names twice, by whatever path; empty: nothing.
+// The file that an option names twice, by whatever path; empty: none.
 [[nodiscard]] std::string find_twice(const CommandLine &line, const std::string &option);
 
 } // namespace hetcoll

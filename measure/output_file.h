@@ -1,5 +1,5 @@
 // A file that a tool writes at the end of its work, and that it opens before: a path that cannot be
-// written is found out at once. "-" is stdout. A file that is not written in the end, because the
+// written is found out before. "-" is stdout. A file that is not written in the end, because the
 // work failed, is as it was before.
 #pragma once
 

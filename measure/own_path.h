@@ -1,4 +1,4 @@
-// Where a program is, to start it again, or those beside it.
+// The path of this program, to start it again, or those next to it.
 #pragma once
 
 #include <string>

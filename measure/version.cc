@@ -1,4 +1,4 @@
-// Apart from the rest, because it is compiled anew for each commit.
+// Apart from the rest, because it is compiled again for each commit.
 #include "measure/version.h"
 
 #include "hetcoll_config.h"

@@ -1,4 +1,4 @@
-// What a benchmark reduces: buffers that can be filled with known values and checked afterwards.
+// The vectors of a benchmark: buffers that can be filled with known values and checked afterwards.
 #pragma once
 
 #include "measure/buffer.h"

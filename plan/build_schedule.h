@@ -18,7 +18,7 @@ namespace hetcoll {
 // chunk, which is no part of a schedule: ways that then are equal have equal schedules.
 [[nodiscard]] Way resolve_parts(Way way, std::size_t bytes, const Links &links, int ranks) noexcept;
 
-// What schedules are made of, beside the way. What the algorithm does not need may be left out.
+// The inputs of a schedule in addition to the way. Those that the algorithm does not need may be left out.
 struct ScheduleParts {
     int ranks = 1;
     std::span<const int> node_of{}; // by rank: kOrdered, node by node
@@ -33,7 +33,7 @@ struct ScheduleParts {
 // What `rank` does, of a way with its parts resolved. Requires 0 <= rank < parts.ranks. Empty if
 // the form of the algorithm is neither kTeam nor kSteps.
 [[nodiscard]] Schedule build_schedule(const Way &way, int rank, const ScheduleParts &parts);
-// The same round by round, for what is long; null: build it at once.
+// The same round by round, for long schedules; null: build it whole.
 [[nodiscard]] std::unique_ptr<Program> schedule_program(const Way &way, int rank,
                                                         const ScheduleParts &parts);
 

@@ -10,9 +10,9 @@
 
 namespace hetcoll {
 
-// To how many others, at most, a rank sends messages in a round among so many ranks or nodes.
+// To how many others, at most, a rank sends messages in a round among `ranks` ranks or nodes.
 [[nodiscard]] int partners_of(Algorithm algorithm, int size);
-// Whether the algorithm need not be priced among so many ranks, or nodes of a hierarchy: another
+// Whether the algorithm need not be priced among `ranks` ranks, or nodes of a hierarchy: another
 // radix has fewer partners a round, as few rounds, and its largest messages go no further; or
 // recursive multiplying is recursive doubling, or its groups are not alike, so that some send more
 // than others. `rack`: with racks first.

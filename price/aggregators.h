@@ -1,4 +1,4 @@
-// What a call takes by aggregators (kInNetwork).
+// The time of a call by aggregators (kInNetwork).
 #pragma once
 
 #include "price/price.h"

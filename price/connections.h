@@ -1,4 +1,4 @@
-// What has been sent, or is awaited, and has no partner yet, of each two actors and a channel.
+// Sends and receives that have no partner yet, of each two actors and a channel.
 #pragma once
 
 #include "machine/routes.h"

@@ -1,4 +1,4 @@
-// What happens next in a run: events in the order of time, and those of one time in the order in
+// The next events of a run: events in the order of time, and those of one time in the order in
 // which they were made.
 #pragma once
 

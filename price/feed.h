@@ -23,7 +23,7 @@ public:
     [[nodiscard]] virtual int channels_at_once() const = 0; // Schedule's
     // The next few steps of a channel; none when it has no more.
     [[nodiscard]] virtual std::span<const Step> next(int channel) = 0;
-    // What must be done before one of these steps.
+    // The steps that must be done before one of these.
     [[nodiscard]] virtual std::span<const StepPlace> after_of(const Step &step) const = 0;
     // True: what these two returned lives as long as the feed. False: it lives until the next call
     // of next(), and after_of() lacks the order of a channel. The later of two steps of a channel

@@ -64,7 +64,7 @@ std::span<Prices::Priced>::iterator Prices::least_alone(std::span<Priced> ways)
 // The cheapest way with as many segments as are best for it, then the others that were not far from
 // it with as many. Partners share the adapters with what other segments send, and then a message is
 // late more often than one node that runs for all can know: more of them must be worth something.
-// What is not near the best of the other kind, or of all others, is not tried further.
+// A way that is not near the best of the other kind, or of all others, is not tried further.
 Prices::Priced Prices::best_of_kind(std::span<Priced> ways, double least_us, double other_us,
                                     const PricedCall &call)
 {

@@ -16,7 +16,7 @@ struct Transfer {
     double bytes;
     const HostRoute *route;
     double alone_end = 0; // when it would end if links waited for nobody
-    // Of one whose pace changes as others come and go:
+    // State of a transfer whose pace changes as others come and go:
     bool at_a_pace = false;
     double gbps = 0, left = 0, since = 0; // bytes that were left at that time
     double not_before = 0;                // by links that know already when they are done
@@ -110,7 +110,7 @@ private:
     };
     struct Link {
         double gbps;
-        int flows;    // most transfers at once; 0: takes all that comes, one after the other
+        int flows;    // most concurrent transfers; 0: takes all that comes, one after the other
         double share; // what each transfer gets
         bool changed = false;
         std::vector<int> moving{}; // transfers, where `flows` is not 0
@@ -248,7 +248,7 @@ private:
         }
     }
 
-    // False: a link has as many transfers as it carries at once.
+    // False: a link has as many transfers as it can carry.
     bool try_to_move(int number)
     {
         Transfer &transfer = transfers_[at(number)];

@@ -85,7 +85,7 @@ double Pricer::least_us(const Way &way, const PricedCall &call)
 }
 
 // With blocks of an element each, in one message, and what a hierarchy has in one segment alone.
-// What has very many rounds, one after the other, is not run to its end.
+// A schedule of very many rounds, one after the other, is not run to its end.
 double Pricer::latencies_us(Way way, const PricedCall &call)
 {
     if (needs(way.algorithm, Needs::kShares)) {
@@ -204,7 +204,7 @@ LinkClocks::Outcome Pricer::run(const RankPlans &plans, const Way &way, Built &o
     return clocks.run(most_us);
 }
 
-// All reads and writes begin at once: the fullest link, or the memory, says when they end.
+// All reads and writes begin together: the fullest link, or the memory, says when they end.
 Price Pricer::of_kernel(Algorithm algorithm, double bytes)
 {
     const Built *on = machine({.shares = true, .mapped_latency_us = 0});

@@ -1,4 +1,4 @@
-// What a call takes by its schedule: simulated ranks on the links of the machine, without SimGrid.
+// The time of a call by its schedule: simulated ranks on the links of the machine, without SimGrid.
 //
 // The price is that of transfers that wait until all links of their way are free, and a fifth of
 // what it differs from that of links that wait for nobody. The difference is what the order of
@@ -27,7 +27,7 @@ struct PricedCall {
     std::span<const int> shares{}; // by rank, of kWeighted
     MessagePath path = MessagePath::kDirect;
     bool meetings = true; // the ranks' agreements before and after are part of the time
-    // Of kWeighted with a late rank: the others have added up theirs before it came.
+    // For kWeighted with a late rank: the others have added up theirs before it came.
     bool early_is_done = false;
 };
 
@@ -42,7 +42,7 @@ enum class PricedRules : std::uint8_t {
     kAllTogether, // the other rule: at most what both say, and nearer to it
 };
 
-// What takes longer than `most_us` has an infinite price.
+// A call that takes longer than `most_us` has an infinite price.
 struct PriceLimits {
     double most_us = std::numeric_limits<double>::infinity();
     PricedRules rules = PricedRules::kBoth;
@@ -65,7 +65,7 @@ public:
     }
 
     [[nodiscard]] Price price(const Way &way, const PricedCall &call, PriceLimits limits = {});
-    // What it takes no less than: the bytes of the fullest link, and the latencies of messages that
+    // A lower bound: the bytes of the fullest link, and the latencies of messages that
     // wait for each other. Exact for kernels. Costs little.
     [[nodiscard]] double least_us(const Way &way, const PricedCall &call);
 
@@ -107,7 +107,7 @@ private:
     int of_node_; // ranks of the first one
     bool may_mirror_;
     std::deque<Built> machines_;
-    // Of one path of messages, and one kind of shares; whole, and without what comes early.
+    // Calls by one path of messages, and one kind of shares; whole, and without what comes early.
     RecordedSchedules recorded_, late_recorded_;
 };
 

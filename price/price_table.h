@@ -1,4 +1,4 @@
-// What the algorithms cost on the links of one communicator, by size. price/prices.h makes it.
+// The algorithms' prices on the links of one communicator, by size. price/prices.h makes it.
 //
 // Between two sizes a price is a line, and above the last one the line through the last two goes
 // on, but it rises by nearly as much a byte as the last size takes: the two may have unlike chunks
@@ -38,7 +38,7 @@ public:
         return sizes;
     }();
     static constexpr int kSizes = static_cast<int>(kBytes.size());
-    // What a byte more than the last size takes, at least, of what a byte takes at the last size.
+    // The least time of a byte beyond the last size, as a share of a byte's time at the last size.
     // So lines of equals may differ by as much, and the best at the last size is taken beyond, too,
     // unless another one takes less than that of its time.
     static constexpr double kLeastRise = 0.95;

@@ -25,9 +25,9 @@ constexpr std::size_t kCoarse = 4;
 // With one rank a node a hierarchy is what runs between nodes, in segments. Smaller vectors are not
 // worth any, and of larger ones others are as fast.
 constexpr std::size_t kLeastBytesOfOneRank = 32u << 10, kMostBytesOfOneRank = 8u << 20;
-// What takes at most so many times as long as the best may become better than it with other chunks.
+// A way within this factor of the best may still win with a different chunk size.
 constexpr double kMayPass = 1.05;
-// What takes at most so many times as long may be the best at sizes near to this one.
+// A way within this factor may be the best at neighbouring sizes.
 constexpr double kMayPassBetween = 1.1;
 
 // Serves up to the largest size here, and costs little to price: the line to it needs its price
@@ -98,7 +98,7 @@ AlgorithmSet Prices::set() const noexcept
                     : without(set, algorithms_that_need(Needs::kShares));
 }
 
-// What may be fast goes first, so that the others are given up soon.
+// Ways that may be fast go first, so that the others are given up soon.
 std::vector<Prices::Candidate> Prices::candidates(AlgorithmSet set, const PricedCall &call)
 {
     Query query = ranks_.query;
@@ -191,7 +191,7 @@ void Prices::sort_by_place(std::span<Priced> ways)
                      [](const Priced &a, const Priced &b) { return a.place < b.place; });
 }
 
-// What takes longer than the best price on links that wait for nobody needs no other price.
+// A way that takes longer than the best price on links that wait for nobody needs no other price.
 // Hierarchies have segments to be found, which takes long: what may be better comes first.
 PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
 {
@@ -235,7 +235,7 @@ PriceTable::Column Prices::of_size(int size, AlgorithmSet set)
         take(best_hierarchy(alone.hierarchies, best.price.us, call));
     }
     const double near_us = kMayPass * best.price.us;
-    // Trees give adapters at most so much of what they carry.
+    // The most that trees give adapters of what they carry.
     const double near_trees_us =
         near_us / (1 - most_sides(ranks_.query.links, ranks_.size()).adapter / double{kSideParts});
     // Another way of the same algorithm has lost to it, and another radix has the same bytes.
@@ -308,7 +308,7 @@ PricedCell Prices::with_best_sides(const Way &trees, const PricedCall &call)
     return by_both.us < by_host.us ? by_both : by_host;
 }
 
-// What is not near the best is given up: as by links that wait for nobody it would seem too cheap
+// A way that is not near the best is given up: as by links that wait for nobody it would seem too cheap
 // between this size and one at which it is near.
 Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced way,
                                        const PricedCall &call)
@@ -332,7 +332,7 @@ PricedCell Prices::with_best_chunk(Way way, const PricedCall &call, Price best)
     constexpr std::size_t kLeastBytes = 64u << 10, kUnit = kEncodedChunkUnit;
     constexpr std::uint64_t kTransfersOfRank = 250, kTransfersOfHierarchy = 2000;
     constexpr int kMostRanks = 64;
-    const int rings = uses_adapters(way) ? 2 : 1; // beside trees
+    const int rings = uses_adapters(way) ? 2 : 1; // in addition to trees
     const std::uint64_t most =
         needs(way.algorithm, Needs::kGroups)
             ? kTransfersOfHierarchy

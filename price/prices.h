@@ -11,11 +11,11 @@
 
 namespace hetcoll {
 
-// What takes so many times as long as the best has no price. At half or twice the size it may be
+// A way that takes longer than the best by this factor has no price. At half or twice the size it may be
 // the best, but is then worth little between the two.
 inline constexpr double kFarFromTheBest = 1.5;
 
-// A way, or a chunk, is taken in place of another one if it takes at most so much of its time.
+// A way, or a chunk, is taken in place of another one if it takes at most this share of its time.
 inline constexpr double kWorthwhile = 0.98;
 
 class Prices {
@@ -30,7 +30,7 @@ public:
     Prices(const Cluster &cluster, const Ranks &ranks) : Prices(cluster, ranks, Weighted{}) {}
     Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weighted);
 
-    // What has prices there: all that can run. kWeighted only with shares and on few ranks.
+    // The algorithms that have prices there: all that can run. kWeighted only with shares and on few ranks.
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best way of each, and the best chunk of the best.
     // Algorithms that cost kFarFromTheBest times more than the best one are given up: their prices
@@ -105,7 +105,7 @@ private:
     std::optional<StandIns> stand_ins_; // for schedules of many ranks
 };
 
-// Those that choose() needs for a call of so many bytes by one of the set.
+// Returns the prices that choose() needs for a `bytes`-byte call limited to `set`.
 [[nodiscard]] PriceTable price_near(Prices &prices, std::size_t bytes, AlgorithmSet set);
 
 } // namespace hetcoll

@@ -204,7 +204,7 @@ std::size_t SimRank::ready_bytes(Live &live)
     return find_ready_bytes(live);
 }
 
-// What is done stays so: at the beginning of the list it need not be looked at again.
+// Steps that are done stay done: at the beginning of the list it need not be looked at again.
 std::size_t SimRank::find_ready_bytes(Live &live)
 {
     live.held_by.channel = -1;

@@ -1,6 +1,6 @@
 // One rank that runs its schedule in simulated time, as engine/communicator/executor.h does in real
 // time: the same chunks, slots, windows and channels, each step after those that it must wait for.
-// What it simplifies: a pull that reads several peers begins at each of them when that one is
+// It simplifies: a pull that reads several peers begins at each of them when that one is
 // ready, and what a peer may read is offered a few chunks ahead of its reader.
 #pragma once
 
@@ -25,16 +25,16 @@ struct SimRankPlan {
     std::function<bool(int peer)> is_mapped;
     std::function<int(int peer)> actor_of;
     double reduce_traffic = 3; // bytes through its memory for a byte that came in a message
-    double pull_traffic = 2;   // for a byte that is read and reduced, beside the reading
+    double pull_traffic = 2;   // for a byte that is read and reduced, in addition to the reading
 };
 
 class SimRank {
 public:
     explicit SimRank(SimRankPlan plan);
-    // Begins what can be begun at once, in `transfers`, which must outlive the rank. False: there
+    // Begins all steps that can begin, in `transfers`, which must outlive the rank. False: there
     // is nothing to wait for, the rank is done.
     [[nodiscard]] bool begin(Transfers &transfers);
-    // What had this token has ended: begins what can be begun now. False: the rank is done.
+    // The transfer of this token has ended: begins the steps that can begin now. False: the rank is done.
     [[nodiscard]] bool end(int token);
 
 private:
@@ -101,7 +101,7 @@ private:
 
     [[nodiscard]] bool advance();
     [[nodiscard]] bool advance_once();
-    // What else may go on when something has ended, in this order.
+    // The steps that may go on when something has ended, in this order.
     enum class Ended : std::uint8_t {
         kPart,    // of a chunk, or a chunk whose turn has not come: nothing
         kArrived, // all of what is to be received: it may be applied

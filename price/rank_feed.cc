@@ -54,7 +54,7 @@ void SimRank::Channel::make_room_for(std::size_t more, bool with_own_after)
     mask = larger_mask;
 }
 
-// What its channel has before it, where the feed does not say.
+// The steps that its channel has before it, where the feed does not say.
 void SimRank::find_order(Channel &channel, int number, Live &live)
 {
     std::vector<StepPlace> &all =

@@ -1,4 +1,4 @@
-// What a simulated rank lets its peers read.
+// The chunks that a simulated rank lets its peers read.
 #include "base/slots.h"
 #include "price/rank.h"
 
@@ -27,7 +27,7 @@ void SimRank::queue_offer(Channel &channel, const Live &live)
     }
 }
 
-// Peers read in the order of their steps, and a few chunks at once.
+// Peers read in the order of their steps, and a few chunks in flight.
 void SimRank::offer_sends(int number)
 {
     Channel &channel = channels_[static_cast<std::size_t>(number)];

@@ -1,4 +1,4 @@
-// What the ranks of a call run, and what they run it on.
+// The schedules that the ranks of a call run, and the machine that they run on.
 #pragma once
 
 #include "machine/build_platform.h"
@@ -18,7 +18,7 @@ namespace hetcoll {
 [[nodiscard]] bool nodes_are_alike(const Cluster &cluster, const Ranks &ranks);
 class RankPlans {
 public:
-    // Of a call of so many bytes by the schedule that was chosen. `shares`: by rank, of kWeighted.
+    // Plans a `bytes`-byte call by the schedule that was chosen. `shares`: by rank, of kWeighted.
     // All outlive it. With `recorded`, which is of these ranks and shares, schedules are built once
     // and kept there; without, they are built as the ranks go on.
     RankPlans(const Ranks &ranks, const Way &way, std::size_t bytes, std::size_t element_bytes,
@@ -64,7 +64,7 @@ private:
 [[nodiscard]] SimRankPlan leader_plan(int node, int nodes, std::size_t bytes,
                                       std::size_t element_bytes, double memory_gbps,
                                       bool mirrored = false);
-// What the leaders do before their exchange, and after.
+// The leaders' steps before their exchange, and after.
 struct LeaderTimes {
     double before_us, after_us;
 };

@@ -20,7 +20,7 @@ public:
     // `ranks` are those of the cluster. Both outlive it.
     StandIns(const Cluster &cluster, const Ranks &ranks);
 
-    // Of schedules but kWeighted, in which all ranks talk to all others.
+    // For schedules but kWeighted, in which all ranks talk to all others.
     [[nodiscard]] Price price(const Way &way, const PricedCall &call, PriceLimits limits);
     [[nodiscard]] double least_us(const Way &way, const PricedCall &call);
 

@@ -1,4 +1,4 @@
-// What a simulated rank begins. Whoever runs it says when each has ended, by its token.
+// The transfers that a simulated rank begins. Whoever runs it says when each has ended, by its token.
 #pragma once
 
 namespace hetcoll {
@@ -11,7 +11,7 @@ public:
     // numbers of actors.
     virtual void send(int peer, int channel, double bytes, int token) = 0;
     virtual void receive(int peer, int channel, int token) = 0;
-    // Moves so many bytes through the memory of the actor's host.
+    // Moves `bytes` through the memory of the actor's host.
     virtual void work(double bytes, int token) = 0;
 };
 

@@ -11,7 +11,7 @@ namespace hetcoll {
 inline constexpr double kUncertain = 0.2; // of the difference
 inline constexpr double kNeverUs = std::numeric_limits<double>::infinity();
 
-// What a run takes by both rules: `together_us` if transfers wait for each other, `alone_us` if
+// The times of a run by both rules: `together_us` if transfers wait for each other, `alone_us` if
 // they wait for nobody.
 [[nodiscard]] inline double by_both(double together_us, double alone_us)
 {

@@ -367,7 +367,7 @@ bool Replay::end_steps()
     return !heads.empty();
 }
 
-// What can happen stays possible until it happens, so the order of trying does not matter.
+// A possible step stays possible until it happens, so the order of trying does not matter.
 Status Replay::run()
 {
     for (bool moved = true; moved;) {

@@ -26,7 +26,7 @@ private:
     {
         return contract_.ranks > 0 ? contract_.ranks : static_cast<int>(results_.size());
     }
-    // What no step has written is what the rank has at first.
+    // A part that no step has written is the rank's first one.
     [[nodiscard]] Expression at_end(int rank, int block) const
     {
         const Expression written = results_[rank].expression[block];

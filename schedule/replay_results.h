@@ -1,4 +1,4 @@
-// What the blocks of all ranks hold when their schedules have been replayed. For replay.cc.
+// The blocks of all ranks when their schedules have been replayed. For replay.cc.
 #pragma once
 
 #include "base/status.h"

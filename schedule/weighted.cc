@@ -13,7 +13,7 @@ namespace {
 // Gathering goes on in several channels, each with some of the owners, so that one owner alone,
 // whose links others use as well, never holds a rank up. If all ranks are equal, links were idle
 // for a twentieth of the time with three channels, and for a hundredth with four. Ranks with small
-// shares have slow links, which must never be idle: they take from more owners at once than the
+// shares have slow links, which must never be idle: they take from more owners together than the
 // others.
 constexpr int kOwnersAtOnce = 4, kOwnersAtOnceOfSlow = 8;
 enum Channel {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run COMMAND...: runs it on the emulated GPU beside this file, without a GPU or a driver of one:
+# run COMMAND...: runs it on the emulated GPU next to this file, without a GPU or a driver of one:
 #   run mpirun --oversubscribe -n 4 hetcoll_bench --demo
 # It shows that results are right, and says nothing of speed.
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd) || exit 1

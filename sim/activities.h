@@ -1,4 +1,4 @@
-// What an actor of a simulation can do. Time passes in wait() and sleep_us() only.
+// The actions of an actor of a simulation. Time passes in wait() and sleep_us() only.
 #pragma once
 
 #include "price/rank.h"
@@ -8,7 +8,7 @@
 
 namespace hetcoll {
 
-// Each begins something and returns at once; wait() gives the token back when it has ended.
+// Each begins something and returns immediately; wait() gives the token back when it has ended.
 class Activities : public Transfers {
 public:
     // Copies between the hosts of two actors; neither need know.

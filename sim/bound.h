@@ -1,4 +1,4 @@
-// What no allreduce can beat on a cluster.
+// A lower bound for any allreduce on a cluster.
 #pragma once
 
 #include "machine/ranks.h"
@@ -9,7 +9,7 @@ namespace hetcoll {
 // must come in, so 2(k-1) vectors leave some part. With w the capacity between the parts in one
 // direction, half of what all parts can send, that takes (k-1) M/w; half of it where switches
 // reduce, as each part's sum leaves it once. And of every element a sum or the result must leave
-// each part, so the narrowest takes M over what it sends. What a node sends is a maximum flow of
+// each part, so the narrowest takes M over what it sends. A node's rate is a maximum flow of
 // its GPUs (topology/out_flow.h): what no GPU can fill of its adapters does not count. The worst of
 // these partitions counts: racks, nodes, single GPUs, and on one node all partitions of up to eight
 // GPUs.

@@ -20,7 +20,7 @@ double seconds_of(const timeval &time)
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-// False: nothing has come for so long, if `most_s` is not 0.
+// False: nothing has come for `most_s` seconds, if that is not 0.
 bool comes(int end, double most_s)
 {
     pollfd source{.fd = end, .events = POLLIN, .revents = 0};

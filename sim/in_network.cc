@@ -41,7 +41,7 @@ private:
         std::int64_t next = 0; // the first step after these
     };
 
-    // Opens so many messages that no window of the ranks is ever short of one.
+    // Opens enough messages that no window of the ranks is ever short of one.
     void fill()
     {
         const int open = 4 * tree_.window * tree_.ranks_per_node;

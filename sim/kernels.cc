@@ -8,7 +8,7 @@
 namespace hetcoll {
 namespace {
 
-// One kernel on each rank of a node, or on one of them. What it reads and what it writes moves at
+// One kernel on each rank of a node, or on one of them. Its reads and writes move at
 // the same time.
 class KernelRun {
 public:

@@ -95,7 +95,7 @@ inline void connect(sg::NetZone *star, sg::NetZone *zone, NetPoint *gateway, con
 }
 
 // The router by which one leaves a star whose members are zones. Before 4.1 it is in a zone of its
-// own, as a router beside zones silently makes routes that lack links; from 4.1 on it must be the
+// own, as a router next to zones silently makes routes that lack links; from 4.1 on it must be the
 // star's own, as routes descend by the zones around a host alone.
 [[nodiscard]] inline NetPoint *add_gateway(sg::NetZone *star, const std::string &name)
 {

@@ -19,7 +19,7 @@ struct SimOutcome {
 // One simulation. Once in a process: SimGrid has one engine (sim/child.h makes processes).
 [[nodiscard]] SimOutcome run_simgrid(const Platform &platform, const std::vector<SimActor> &actors);
 
-// What a transfer between two hosts crosses, for tests of platforms: links in order, and the sum of
+// The route of a transfer between two hosts, for tests of platforms: links in order, and the sum of
 // their latencies. Once in a process as well.
 struct SimRoute {
     int from, to;

@@ -35,7 +35,7 @@ struct SimResult {
     SimCost cost;
 };
 
-// What would serve the call; an error if what is forced cannot run there.
+// The choice that would serve the call; an error if a forced one cannot run there.
 [[nodiscard]] Result<Choice> choose_simulated(const Cluster &cluster, const Ranks &ranks,
                                               const SimCall &call);
 

@@ -10,7 +10,7 @@
 using hetcoll::Errc;
 using hetcoll::Status;
 
-// What a handle points to.
+// The object behind a handle.
 struct hetcoll_wsp {
     std::unique_ptr<hetcoll::Training> training;
 };

@@ -1,4 +1,4 @@
-// The sums of waves over the ranks of a communicator: several under way at once, in order, and a
+// The sums of waves over the ranks of a communicator: several in flight, in order, and a
 // thread, if wanted, that keeps MPI going meanwhile.
 #pragma once
 
@@ -43,7 +43,7 @@ private:
     MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// What is summed.
+// The vectors that are summed.
 struct SumType {
     ElementKind kind = ElementKind::kFloat32;
     std::size_t count = 0;
@@ -53,7 +53,7 @@ class WaveExchange {
 public:
     // Collective. Everything but sums works from then on.
     static Result<std::unique_ptr<WaveExchange>> create(MPI_Comm comm);
-    // Local, before the first sum. `under_way`: most sums at once. `progress_us` above 0: a thread
+    // Local, before the first sum. `under_way`: most sums in flight. `progress_us` above 0: a thread
     // looks after them that often.
     Status prepare(SumType sum, int under_way, int progress_us);
     // Gives up sums that are under way: their memory must stay.

@@ -97,7 +97,7 @@ Result<std::unique_ptr<Training>> Training::create(MPI_Comm comm, void *weights,
     return training;
 }
 
-// What a rank can do alone.
+// The steps that a rank can take alone.
 Status Training::prepare(void *weights, std::size_t count, hetcoll_wsp_type type)
 {
     if (Status status = check_options(options_); !status.ok()) {

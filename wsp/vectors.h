@@ -20,7 +20,7 @@ public:
     // An error if the program's vector is not in memory of this kind.
     virtual Status check(const void *vector) = 0;
 
-    // What these do is complete after finish(). Vectors overlap only where a comment allows it.
+    // Their work is complete after finish(). Vectors overlap only where a comment allows it.
     virtual Status clear(void *to) = 0;
     // to = ((in[0] + in[1]) + in[2]) + ...; `to` may be in[0]. Requires one input or more.
     virtual Status add(void *to, std::span<const void *const> in) = 0;

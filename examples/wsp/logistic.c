@@ -59,7 +59,7 @@ static double predict(const double *weights, int sample)
     return 1 / (1 + exp(-score));
 }
 
-/* What this rank adds to the weights: its part of the mean over the ranks. */
+/* This rank's addition to the weights: its part of the mean over the ranks. */
 static void compute_update(const double *weights, double *update, double rate, int ranks)
 {
     memset(update, 0, kFeatures * sizeof *update);
