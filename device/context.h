@@ -35,7 +35,7 @@ private:
 // is in nearly every program. Fails while a blocking stream captures.
 [[nodiscard]] Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context);
 
-// What an answer of cuStreamQuery says.
+// The meaning of an answer of cuStreamQuery.
 [[nodiscard]] Result<bool> is_idle_by(const Driver &driver, CUresult answer);
 
 // The primary context of device `ordinal`, retained (and made, if nobody has yet): for memory that
@@ -73,7 +73,7 @@ private:
     unsigned long long id_ = 0;
     CUresult result_;
 };
-// Of whatever was made in it, which asks before it is destroyed.
+// For objects made in it, which ask before they are destroyed.
 using ContextRef = std::shared_ptr<const Context>;
 
 } // namespace hetcoll

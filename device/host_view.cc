@@ -129,7 +129,7 @@ bool HostView::read(void *to, std::uintptr_t from, std::size_t bytes) const noex
     if (gdr_ != nullptr) {
         return gdr_->read(mapping_, from - first_, to, bytes);
     }
-    // What the GPU has said to be done is there before it.
+    // All that the GPU has reported as done precedes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     std::memcpy(to, static_cast<const std::byte *>(mapping_.at) + (from - first_), bytes);
     return true;

@@ -23,7 +23,7 @@ public:
         GdrLibrary *gdr = nullptr; // outlives the views
         bool dma_buf = false;
     };
-    // What the methods of a driver depend on, beside GDRCopy.
+    // The facts about a driver that decide about methods, in addition to GDRCopy.
     [[nodiscard]] static bool maps_dma_bufs(const Driver &driver, int ordinal);
 
     // A part of memory that cuMemAlloc made.
@@ -46,9 +46,9 @@ public:
         return buffer_id == buffer_id_ && first >= first_ && bytes <= bytes_ &&
                first - first_ <= bytes_ - bytes;
     }
-    // Of the address space, not of the vector.
+    // An address of the address space, not of the vector.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    // What it writes has been seen to arrive; its owner says so.
+    // Its writes have been seen to arrive; its owner says so.
     [[nodiscard]] bool is_tried() const noexcept { return tried_.load(std::memory_order_relaxed); }
     void note_tried() const noexcept { tried_.store(true, std::memory_order_relaxed); }
     // Loads cost no more than those of host memory.

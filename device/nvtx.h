@@ -1,4 +1,4 @@
-// Ranges for NVIDIA's profilers (NVTX): what a profiler shows beside kernels and copies. Costs a
+// Ranges for NVIDIA's profilers (NVTX): shown by a profiler next to kernels and copies. Costs a
 // test of a pointer where no profiler is attached, and nothing at all in a build without NVTX's
 // headers.
 #pragma once

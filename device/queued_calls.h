@@ -14,7 +14,7 @@ namespace hetcoll {
 
 class QueuedCalls {
 public:
-    // What is freed when no call is pending.
+    // Memory to free when no call is pending.
     class Kept {
     public:
         virtual ~Kept() = default; // frees it

@@ -1,4 +1,4 @@
-// What the boundary's functions share: no exception crosses it, and what throws is memory
+// Shared by the boundary's functions: no exception crosses it, and what throws is memory
 // exhaustion in the standard library.
 #pragma once
 

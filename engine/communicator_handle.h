@@ -1,4 +1,4 @@
-// What the boundary's functions are given for a communicator.
+// The handle of a communicator in the boundary's functions.
 #pragma once
 
 #include "engine/call/host_calls.h"

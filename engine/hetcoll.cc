@@ -1,4 +1,4 @@
-// The boundary: plain C outside, C++ inside, and no exception across. What throws here is memory
+// The boundary: plain C outside, C++ inside, and no exception across. The only exception here is memory
 // exhaustion in the standard library.
 #include "engine/hetcoll.h"
 

@@ -95,7 +95,7 @@ struct hetcoll_comm *hetcoll_comm_create(struct hetcoll_process *process,
                                          const struct hetcoll_facts *facts);
 void hetcoll_comm_destroy(struct hetcoll_comm *comm);
 
-/* What the program calls the communicator, for the trace: printable, without quotes. Before its
+/* The program's name of the communicator, for the trace: printable, without quotes. Before its
  * first call; `tag` lives as long as the communicator. NULL: it has not said. */
 void hetcoll_comm_set_tag(struct hetcoll_comm *comm, const char *tag);
 
@@ -111,7 +111,7 @@ int hetcoll_allreduce(struct hetcoll_comm *comm, const struct hetcoll_call *call
  * agreement, which is worth its time from HETCOLL_LEAST_COLLECTIVE bytes of the vector on. */
 #define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
 int hetcoll_collective(struct hetcoll_comm *comm, const struct hetcoll_call *call);
-/* Of a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
+/* Continues a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
  * of a persistent one that it has made; or has failed to, which it has logged. HETCOLL_DECLINED on
  * all ranks if no rank has failed, else an error on all. Touches no buffer. */
 int hetcoll_agree_on_copies(struct hetcoll_comm *comm, const struct hetcoll_call *call, int failed);
@@ -119,11 +119,11 @@ int hetcoll_agree_on_copies(struct hetcoll_comm *comm, const struct hetcoll_call
 /* Before a call that another module serves, by all ranks: those of this node see which it is,
  * whether they wait in a call of ours or hand one on. An error if one is seen to call differently:
  * then the call is not made. Waits for nobody. */
-/* Of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
+/* The signature of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
 int hetcoll_hand_on(struct hetcoll_comm *comm, int collective, size_t bytes, int root,
                     unsigned number);
 int hetcoll_hand_on_barrier(struct hetcoll_comm *comm, unsigned number);
-/* Of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
+/* The signature of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
  * data_bytes; number. */
 int hetcoll_hand_on_reduction(struct hetcoll_comm *comm, const struct hetcoll_call *call);
 
@@ -180,7 +180,7 @@ struct hetcoll_calls;
 
 /* Nonzero while some queued call of the process is not complete. */
 int hetcoll_process_has_queued(const struct hetcoll_process *process);
-/* What this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
+/* Makes what this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
  * `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says why. */
 struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_comm *comm, void *stream,
                                            size_t most_bytes, char *message, size_t message_bytes);
@@ -194,7 +194,7 @@ int hetcoll_calls_prepares(const struct hetcoll_calls *stream, const struct hetc
  * says why. */
 int hetcoll_calls_is_capturing(const struct hetcoll_calls *stream, char *message,
                                size_t message_bytes);
-/* Which of so many calls the next one is, counted round; negative: all are pending, step. */
+/* The number of the next call, counted round; negative: all are pending, step. */
 #define HETCOLL_STREAM_CALLS 64
 int hetcoll_calls_slot(const struct hetcoll_calls *stream);
 /* Requires a slot. The call is copied, its context lives until the slot is free again. */
@@ -226,7 +226,7 @@ enum { HETCOLL_STAGE_READ = 1, HETCOLL_STAGE_WRITTEN = 2 };
  * process has a CUDA context. */
 int hetcoll_stage_add(struct hetcoll_process *process, struct hetcoll_stage **stage, void *buffer,
                       const void *first, int leave_ordinary);
-/* What the call reads, writes or both of the buffer that was added last. */
+/* Says whether the call reads, writes or both the buffer that was added last. */
 void hetcoll_stage_run(struct hetcoll_stage *stage, const struct hetcoll_run *run, int use);
 /* The address to use in place of that buffer's, which has a run. NULL: no host memory. */
 void *hetcoll_stage_host(struct hetcoll_stage *stage);

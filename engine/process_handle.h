@@ -1,4 +1,4 @@
-// What the boundary's functions are given for a process.
+// The handle of a process in the boundary's functions.
 #pragma once
 
 #include "engine/process/process.h"

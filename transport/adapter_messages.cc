@@ -277,7 +277,7 @@ int Messages::receive(void *buffer, std::size_t bytes, int peer, int tag, void *
     }
     Request *const request = requests_.take();
     *request = {.peer = peer, .receives = true, .bytes = bytes};
-    // UCX (1.13) does not tell the size of what completes at once.
+    // UCX (1.13) does not tell the size of a receive that completes immediately.
     ucp_request_param_t param = parameters();
     param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     return started(

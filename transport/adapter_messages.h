@@ -37,7 +37,7 @@ public:
     // Before the first message, with CUDA: an error if UCX does not see that this is device memory.
     // Then a message of it would end the process.
     [[nodiscard]] virtual Status check(std::span<const std::byte> device_memory) = 0;
-    // What the others connect to. It carries its own check, so that UCX sees no garbage.
+    // The address that the others connect to. It carries its own check, so that UCX sees no garbage.
     [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
     // Once. addresses[r] is rank r's; an empty one, and this rank's own, is not connected to. All
     // endpoints are made here, so that ranks can tell each other in time that one cannot be. UCX
@@ -48,7 +48,7 @@ public:
     // an error there. Where a peer is lost all requests with it fail. `progress` advances this
     // alone; no `broken`.
     [[nodiscard]] virtual const hetcoll_p2p &table() const noexcept = 0;
-    // What failed first, before abandon(); null: nothing has.
+    // The first failure before abandon(); null: none.
     [[nodiscard]] virtual const char *problem() const noexcept = 0;
     virtual void progress() noexcept = 0;
 

@@ -1,4 +1,4 @@
-// What the driver knows of a buffer, and why one is not shared.
+// The driver's facts about a buffer, and the reason why one is not shared.
 #include "transport/exporter.h"
 
 #include <iterator>

@@ -14,10 +14,10 @@
 
 namespace hetcoll {
 
-// What an entry was found for: an allocation by its id, or the VMM range from an address on.
+// The key of an entry: an allocation by its id, or the VMM range from an address on.
 struct ExportKey {
     int device;
-    int pieces; // 0: `what` is a BUFFER_ID, else the address of the first of so many pieces
+    int pieces; // 0: `what` is a BUFFER_ID, else the address of the first of these pieces
     std::uint64_t what;
 
     friend bool operator==(const ExportKey &, const ExportKey &) = default;

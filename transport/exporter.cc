@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kOurId = std::uint64_t{1} << 63; // the driver's ids are far below
 constexpr std::size_t kVmmLimit = 64; // each keeps alive memory that its owner may have given up
 
-// Of one look: the driver takes 0.1 to 0.5 us for each.
+// The most questions of one look: the driver takes 0.1 to 0.5 us for each.
 constexpr int kMostQuestions = 16;
 
 // How many small calls take as long as a hundred questions to the driver, for look_sometimes(): one
@@ -192,7 +192,7 @@ template <class Asked> void Exporter::Impl::drop_freed(ExportCache &cache, const
     }
 }
 
-// What was described in this round is not asked for. Returns how many questions that were.
+// Skips allocations that were described in this round. Returns the number of questions.
 int Exporter::Impl::look()
 {
     int questions = 0;

@@ -68,7 +68,7 @@ struct FreedMemory {
     }
 };
 
-// What the pointer cache knows of a buffer's allocation.
+// The pointer cache's facts about a buffer's allocation.
 struct Allocation {
     int device; // ordinal
     std::uint64_t buffer_id;
@@ -108,7 +108,7 @@ public:
     // lost with its context, and forgets it: 16 questions at most, in turn, and none about what was
     // described since the last look. Waits for no work of a device.
     void look_for_freed() noexcept;
-    // Of memory of hetcoll's own some was freed: the next look asks for all of it.
+    // Some of hetcoll's own memory was freed: the next look asks for all of it.
     void own_is_freed() noexcept;
     // The same as a look for calls that must not take longer for it: now and then. It is done in
     // the next of them after the above, after new memory was described or some was found freed, and

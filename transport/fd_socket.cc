@@ -160,7 +160,7 @@ constexpr const char *kHasEnded =
 UniqueFd::~UniqueFd() { mark_.close(fd_); }
 
 struct FdSocket::Impl {
-    // What we have asked an owner for.
+    // Our pending request to an owner.
     struct Asked {
         bool sent = false;
         bool answered = false;
@@ -203,7 +203,7 @@ struct FdSocket::Impl {
     void receive_answers(Owner &owner);
 };
 
-// Whoever is not of our user is shown out before a byte of his is read. Calls ask this often, and
+// A process of another user is disconnected before a byte from it is read. Calls ask this often, and
 // accept4() takes microseconds to say that nobody is there: it makes a socket first.
 void FdSocket::Impl::accept_all()
 {
@@ -250,7 +250,7 @@ void FdSocket::Impl::let_nobody_in()
     socket = UniqueFd();
 }
 
-// At our name. What failed, with errno set, or null.
+// Listens at our name. Returns the call that failed, with errno set, or null.
 const char *FdSocket::Impl::listen()
 {
     constexpr int kMost = 4096; // the system's limit holds too

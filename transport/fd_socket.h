@@ -1,7 +1,7 @@
 // Passes file descriptors between the processes of a node: the only way to share VMM memory. A
 // process asks the owner of a ticket; the owner's next step() answers. Each process listens on one
 // unix socket in the abstract namespace, so that no file is left behind. Whose user is another one
-// is shown out as soon as he connects. (pidfd_getfd would need no answer, but Yama and the default
+// is disconnected as soon as it connects. (pidfd_getfd would need no answer, but Yama and the default
 // profiles of containers refuse it.)
 #pragma once
 

@@ -8,7 +8,7 @@ namespace hetcoll {
 Result<std::optional<ReachOffer>> KnownReach::offer(const std::shared_ptr<Device> &device,
                                                     Exporter &exporter)
 {
-    if (!device->is_alive()) { // else its target would be dropped and begun anew for ever
+    if (!device->is_alive()) { // else its target would be dropped and begun again without end
         return error(Errc::kDriver, "the context of a buffer is gone");
     }
     std::shared_ptr<Target> target;

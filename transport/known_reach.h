@@ -1,4 +1,4 @@
-// What a process knows of whose memory its GPUs reach. An offer and a trial make, map and free
+// A process's knowledge of whose memory its GPUs reach. An offer and a trial make, map and free
 // memory, calls that may wait for the whole device. So each device's memory is offered once, and an
 // offer is tried once, whatever the number of communicators in which two processes meet. Thread
 // safe.

@@ -33,7 +33,7 @@ template <std::size_t Size> ssize_t read_file(const char *path, char (&text)[Siz
     return length;
 }
 
-// What the link says, as "pid:[4026531836]", or "none" where there is no link: old kernels lack
+// The text of the link, as "pid:[4026531836]", or "none" where there is no link: old kernels lack
 // some. Whoever cannot look must not take its own namespace for that of others who cannot.
 Result<std::string> namespace_name(const char *path)
 {
@@ -63,7 +63,7 @@ Result<std::uint64_t> shared_memory_device()
     return std::uint64_t{0};
 }
 
-// What the system tells of a process. Without its start time, `problem` says why.
+// The system's facts about a process. Without its start time, `problem` says why.
 struct Sight {
     ProcessState state = ProcessState::kUnknown;
     std::uint64_t start_time = 0;

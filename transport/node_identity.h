@@ -24,7 +24,7 @@ struct NodeIdentity {
     std::uint64_t machine; // the same on ranks of one running kernel, in whatever containers
 };
 
-// Of this process. `host` covers the boot, the UTS name, the IPC and PID namespaces and the
+// Identifies this process. `host` covers the boot, the UTS name, the IPC and PID namespaces and the
 // /dev/shm that the process sees; ranks with different `words` (null is "") count as different
 // nodes too. An error if there is no /proc: the process then shares with nobody.
 [[nodiscard]] Result<NodeIdentity> node_identity(const char *word);
@@ -36,7 +36,7 @@ struct NodeIdentity {
 // kGone only if the system says that there is no such process, or that another one has its pid.
 // kUnknown where /proc cannot be read (no descriptor is left, hidepid, no memory): it may run.
 enum class ProcessState : std::uint8_t { kRuns, kSleeps, kStopped, kDied, kGone, kUnknown };
-// What that process does now. Takes no memory, and at most one descriptor. `host` must be ours.
+// The state of that process now. Takes no memory, and at most one descriptor. `host` must be ours.
 [[nodiscard]] ProcessState process_state(const ProcessIdentity &process) noexcept;
 // True for kUnknown: what is not known to have ended may still write to memory.
 [[nodiscard]] constexpr bool is_alive(ProcessState state) noexcept

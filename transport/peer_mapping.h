@@ -40,7 +40,7 @@ struct PeerMapping {
     int leases = 0;
     bool doomed = false; // to be closed when it has no lease; not in the index any more
 
-    // Closes one when it ends, at once or when no queued call is pending.
+    // Closes one when it ends, immediately or when no queued call is pending.
     class Closing final : public QueuedCalls::Kept {
     public:
         Closing(const Driver &driver, const Log &log, const PeerMapping &mapping)
@@ -62,7 +62,7 @@ struct PeerMapping {
     };
 };
 
-// What a peer has passed on is the buffer, whole.
+// A peer passes on the whole buffer.
 [[nodiscard]] Status check_bundle(const SharedBuffer &buffer, const FdBundle &fds);
 
 // Maps such a buffer; `call` is set to the driver call that failed.

@@ -227,7 +227,7 @@ bool PeerMemory::Impl::is_open_in_another_context(const PeerMapping &wanted) con
                        [&](const PeerMapping &other) { return excludes(other, wanted); });
 }
 
-// What no call uses makes room. True if nothing is in the way any more.
+// Unmaps memory that no call uses to make room. True if nothing is in the way any more.
 bool PeerMemory::Impl::close_in_other_contexts(const PeerMapping &wanted)
 {
     const int closed = close_where(
@@ -424,7 +424,7 @@ void PeerMemory::forget(const ProcessIdentity &owner, const FreedMemory &freed) 
 {
     const std::lock_guard lock(impl_->mutex);
     for (PeerMapping &mapping : impl_->mappings) {
-        // What a call uses is gone only if its owner says so by name.
+        // Memory that a call uses is gone only if its owner names it.
         if (!mapping.doomed && mapping.key.owner == owner && freed.has(mapping.key.buffer_id) &&
             (mapping.leases == 0 || freed.count <= FreedMemory::kMost)) {
             impl_->index.erase(mapping.key);

@@ -12,7 +12,7 @@
 
 namespace hetcoll {
 
-// What another process needs to attach. Goes through messages as it is.
+// The data that another process needs to attach. Goes through messages as it is.
 struct SharedPageTicket {
     ProcessIdentity owner;
     std::uint64_t bytes; // as given to create()
@@ -22,7 +22,7 @@ struct SharedPageTicket {
 };
 static_assert(sizeof(SharedPageTicket) == 48);
 
-// What a file of shared memory begins with; kAlignment bytes behind that is the page.
+// The head of a file of shared memory; kAlignment bytes behind that is the page.
 struct SharedPageHeader {
     std::uint64_t magic, nonce, bytes;
     static constexpr std::uint64_t kMagic = 0x6865746c6c6f6331u;
@@ -50,7 +50,7 @@ public:
     // Nobody can attach after this; gives the file descriptor back. The memory stays.
     void seal() noexcept;
 
-    // What such a page takes of the folder.
+    // The bytes that such a page takes of the folder.
     [[nodiscard]] static constexpr std::size_t taken(std::size_t bytes) noexcept
     {
         constexpr std::size_t kPiece = 4096;

@@ -22,10 +22,10 @@ public:
 
     // This process's share, which is found out when somebody first asks.
     [[nodiscard]] std::size_t limit() noexcept;
-    // What one of `ranks` ranks pays for a page of theirs with so many bytes.
+    // One rank's share of a page of `bytes` bytes that `ranks` ranks have.
     [[nodiscard]] static std::size_t part(std::size_t bytes, int ranks) noexcept;
 
-    // What was taken is given back at its end. Move-only; the budget outlives it.
+    // Its bytes are given back at its end. Move-only; the budget outlives it.
     class Loan {
     public:
         Loan() noexcept = default;

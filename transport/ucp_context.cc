@@ -21,7 +21,7 @@ std::string ucx_name(const std::string &device)
     return rdma ? device + ":1" : device;
 }
 
-// What the environment says must not get into these. "self", which reaches nobody else, keeps UCX
+// The environment must not change these. "self", which reaches nobody else, keeps UCX
 // from printing an error where the transports are missing: look_for_transport() words that. UCX
 // copies CUDA's memory by cuda_copy. With cuda_ipc a message would not go by an adapter. TCP, which
 // stands for adapters in tests, aborts the process in UCX 1.13 if a peer is lost while it sends

@@ -1,4 +1,4 @@
-// Sums of 8-bit floats that no kernel, and no processor, adds all at once: with three or two bits
+// Sums of 8-bit floats that no kernel, and no processor, adds in one pass: with three or two bits
 // of fraction a sum that is rounded after every addition is soon lost. The numbers become floats in
 // memory of ours, an allreduce sums these in place, by whatever way any floats take, and at its end
 // they are rounded. All ranks know by then that all of them know the op, and have agreed to go this

@@ -1,4 +1,4 @@
-// What the queued calls of a communicator need and may not make: the control page page-locked,
+// Prepares what the queued calls of a communicator may not make themselves: the control page page-locked,
 // streams and events, and memory for their vectors that the ranks of a node map.
 #include "engine/call/prepared.h"
 #include "engine/call/protocols.h"

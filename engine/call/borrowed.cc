@@ -1,4 +1,4 @@
-// What a call borrows from its process, and gives back.
+// Loans of a call from its process.
 #include "engine/call/protocols.h"
 
 namespace hetcoll {
@@ -19,7 +19,7 @@ std::optional<StreamOrder> order_of(const Call &call) noexcept
     return call.is_independent() ? std::optional(StreamOrder::kIndependent) : std::nullopt;
 }
 
-// What queued calls work with, if the buffers are where their streams are.
+// The means of queued calls, if the buffers are where their streams are.
 bool take_reserved(Call &call)
 {
     Reserved &reserved = call.comm.reserved();

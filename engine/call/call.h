@@ -1,4 +1,4 @@
-// What a rank knows of one call, and what every protocol that serves it does: copies, meetings,
+// One call on one rank, and the steps that all protocols share: copies, meetings,
 // ends. The protocols are coroutines (engine/call/protocols.h), each with a state of its own.
 #pragma once
 
@@ -51,7 +51,7 @@ struct Buffers {
     [[nodiscard]] bool is_foreign() const noexcept;
 };
 
-// What a call's stream has been given when it was queued: engine/call/prepared.h.
+// The work that a call's stream was given when it was queued: engine/call/prepared.h.
 class GivenWork {
 public:
     virtual ~GivenWork() = default;
@@ -144,7 +144,7 @@ struct Call {
     // Finds out whether this process has freed memory that peers map: surely where this rank
     // `waits` for a GPU meanwhile, else now and then. Once a call.
     void look_for_freed(bool waits) noexcept;
-    // What this rank says in the meeting that it starts next.
+    // This rank's flags in the meeting that it starts next.
     [[nodiscard]] Flags to_tell() noexcept;
     void start_agreement() noexcept;
     // With numbers of which all learn the least or the largest, and other flags.

@@ -39,7 +39,7 @@ void find_view(Call &call, const Wanted &wanted, std::shared_ptr<const HostView>
     }
 }
 
-// What the processor can do, but for the application's work that comes before.
+// Whether the processor can do it, the application's earlier work aside.
 void plan(Call &call)
 {
     CpuPath &cpu = call.cpu;

@@ -9,7 +9,7 @@ namespace hetcoll {
 
 class HostView;
 
-// Of one call. A persistent one keeps the views.
+// State of one call. A persistent one keeps the views.
 struct CpuPath {
     std::shared_ptr<const HostView> send, recv; // null: none
     bool reads = false, writes = false;         // in this call

@@ -1,5 +1,5 @@
 // How a blocking call waits where ranks share processors (Open MPI's mpi_yield_when_idle): yielding
-// is not enough, because ranks that all wait for their GPUs yield to each other for ever and keep
+// is not enough, because ranks that all wait for their GPUs yield to each other forever and keep
 // every processor busy.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What ranks do while they wait for one that is known to come late: they add up among themselves
+// Work of ranks that wait for one that is known to come late: they add up among themselves
 // (coll_hetcoll_skew, docs/late-ranks.md).
 //
 // The opening agreement is not over, and the late rank may still say that it goes another way: so
@@ -21,7 +21,7 @@ namespace hetcoll {
 
 class LateRanks {
 public:
-    // Of a call whose opening agreement begins now. Call and choice outlive it.
+    // For a call whose opening agreement begins now. Call and choice outlive it.
     LateRanks(Call &call, const Choice &choice, const Published &published) noexcept;
 
     // Whether this rank may begin calls of this choice without the rank that comes last.

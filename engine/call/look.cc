@@ -1,4 +1,4 @@
-// What a rank knows of a call by itself: where its buffers are, and whether it can reduce it.
+// Local facts about a call: where its buffers are, and whether it can reduce it.
 #include "engine/call/protocols.h"
 
 namespace hetcoll {

@@ -19,13 +19,13 @@ enum class Start : std::uint8_t {
     kPersistent, // run again after rewind(); keeps what it has found out about its buffers
 };
 
-// What an operation waits for before it looks at its buffers or says anything to others.
+// An event that an operation waits for before it looks at its buffers or sends anything.
 class Gate {
 public:
     virtual ~Gate() = default;
     // An error if it will never be known: the operation begins with it, so that others hear of it.
     [[nodiscard]] virtual Result<bool> is_open() = 0;
-    // What the call's stream has been given, if that is all of the call; null: it is not.
+    // The work that the call's stream was given, if that is all of the call; null: it is not.
     [[nodiscard]] virtual GivenWork *prepared() noexcept { return nullptr; }
 };
 

@@ -1,4 +1,4 @@
-// What was started on one communicator and is not complete: operations. All ranks start them
+// The incomplete operations of one communicator. All ranks start them
 // in the same order and only the first one runs, so everything that belongs to a communicator
 // belongs to one operation at a time.
 #pragma once
@@ -55,7 +55,7 @@ private:
 // A blocking call's way past the queue while that is empty, for one locked instruction.
 class QueueTurn {
 public:
-    // No other thread starts an operation of this communicator meanwhile. What a progress function
+    // No other thread starts an operation of this communicator meanwhile. A progress function
     // starts further up this stack waits until the turn is over.
     explicit QueueTurn(OperationQueue &queue) noexcept
         : queue_(queue), // another thread may have popped the last one, and still be in step()

@@ -15,7 +15,7 @@ struct OwnVector {
     std::byte *data = nullptr; // null: there is none, so this rank must stage
 };
 
-// What queued calls work with, or memory of this call.
+// The memory of queued calls, or memory of this call.
 OwnVector place(Call &call)
 {
     OwnVector vector;

@@ -10,7 +10,7 @@
 //   wait for `done`, copy out
 //
 // No wait is for what the caller's thread gives the stream later, because that thread may be held
-// in the middle. What the ranks do is the same on all of them: it follows from the call's size and
+// in the middle. All ranks do the same: it follows from the call's size and
 // from what they found out when the stream was attached.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace hetcoll {
 
 class PreparedCall;
 
-// What the calls of one stream work with.
+// The means of the calls of one stream.
 class PreparedStream {
 public:
     enum class Shape : std::uint8_t {
@@ -62,16 +62,16 @@ public:
     PreparedStream(const PreparedStream &) = delete;
     PreparedStream &operator=(const PreparedStream &) = delete;
 
-    // What this rank needs, for calls of at most `most_bytes`; the device's context is current.
+    // Makes what this rank needs, for calls of at most `most_bytes`; the device's context is current.
     Status make(const std::shared_ptr<Device> &device, std::size_t most_bytes);
     // By all ranks: they map each other's memory, if they can, and learn which calls are prepared.
-    // What any has said last.
+    // The last flags of any rank.
     [[nodiscard]] static Task<Flags> attach(Call &call, PreparedStream &stream);
 
     // The same on all ranks, and any thread may ask. A meeting wherever one can be: it takes the
     // caller four driver calls, and the ranks meet once; with a kernel there are six, and two.
     [[nodiscard]] Plan plan(const hetcoll_call &call) const noexcept;
-    // What has_come() tells of, once the stream is there.
+    // The event of has_come(), once the stream is there.
     Status mark(std::uint32_t number)
     {
         return device_->write_async(waits_by_, address_ + offsetof(Words, come), number, stream_);
@@ -135,7 +135,7 @@ public:
     void give_kernel(const hetcoll_call &call) noexcept;
     Status give_output();
 
-    // Whoever runs the call. What is known of its buffers without asking the driver.
+    // The rank that runs the call, and the facts about its buffers that need no driver call.
     void look(Call &call) const;
     // The kernel is to run.
     void go() noexcept { tell(0); }

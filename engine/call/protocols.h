@@ -1,5 +1,5 @@
 // The protocols that serve a call. Each is a coroutine that returns the call's result as
-// hetcoll_allreduce() does. What decides between them is the same on every rank: facts that do not
+// hetcoll_allreduce() does. The facts that decide between them are the same on every rank: they that do not
 // depend on the rank, and what the ranks have told each other: docs/architecture.md.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace hetcoll {
 
 // ---- look.cc: what a rank knows of a call by itself ----
 
-// Of the vector, if hetcoll reduces it or may do so on other ranks.
+// Describes the vector, if hetcoll reduces it or may do so on other ranks.
 [[nodiscard]] std::size_t vector_bytes(const hetcoll_call &args) noexcept;
 // Finds out where the buffers are.
 void look_at_buffers(Call &call);
@@ -35,7 +35,7 @@ void must_stage(Call &call, const Status &problem);
 
 // The one that it begins with. `call` is of what was given.
 [[nodiscard]] Task<int> protocol_of(Call &call, const hetcoll_call &given);
-// What a rank that does not know a user-defined op does in its first meeting, all ranks do.
+// All ranks do what a rank that does not know a user-defined op does in its first meeting.
 [[nodiscard]] bool is_small_user_op(const Call &call);
 // Its first meeting is that of host(), known before it.
 [[nodiscard]] bool is_surely_small(Call &call);
@@ -81,7 +81,7 @@ void borrow_for_mixed(Call &call);
 // that the program names: what the processor writes is not ordered for work that a stream has been
 // given before, and only the legacy stream is asked whether it is idle.
 [[nodiscard]] bool may_use_cpu(const Call &call) noexcept;
-// What the processor does in this call. False: the program's work is not done yet, ask again.
+// The processor's part of this call. False: the program's work is not done yet, ask again.
 [[nodiscard]] bool poll_cpu(Call &call);
 // Something is left to be copied.
 [[nodiscard]] bool needs_bounce(const Call &call) noexcept;
@@ -142,7 +142,7 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> alone(Call &call);
 // Up to the small limit: one meeting that sums the vector, whatever the memory.
 [[nodiscard]] Task<int> host(Call &call);
-// What hetcoll does not reduce, and what it cannot reduce now: copied to the host. `all`: what the
+// Serves by copies on the host what hetcoll does not, or cannot now, reduce. `all`: what the
 // ranks have said so far.
 [[nodiscard]] Task<int> staged(Call &call, Flags all);
 // No other module can be called now, or another module's order of summation is not ours: what runs
@@ -167,7 +167,7 @@ void note_mapped(Call &call, Status problem);
 [[nodiscard]] Task<int> as_floats(Call &call);
 // A broadcast, reduce, allgather or reduce-scatter.
 [[nodiscard]] Task<int> collective(Call &call);
-// What queued calls work with: made, and mapped by the ranks of a node. After a call of this
+// Makes the means of queued calls, mapped by the ranks of a node. After a call of this
 // communicator with memory in the same context.
 [[nodiscard]] Task<int> attach(Call &call);
 // One whose stream has its work already: prepared.h.
@@ -185,7 +185,7 @@ void bring_input(Call &call);
 // Before that: if a peer has left, its memory is not touched, and the wait ends with the call.
 [[nodiscard]] Polled peers_stay(Call &call) noexcept;
 [[nodiscard]] Polled ran(Call &call) noexcept;
-// What stands for a kind that this rank does not know: integers of the op's size.
+// The stand-in for a kind that this rank does not know: integers of the op's size.
 [[nodiscard]] inline ElementKind unknown_kind(const Call &call) noexcept
 {
     return call.args->user_op == 1 ? ElementKind::kUint8 : ElementKind::kUint16;

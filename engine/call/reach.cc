@@ -17,7 +17,7 @@ bool has_new_device(const Call &call)
 
 } // namespace
 
-// All ranks find out anew then; not again and again, because that takes long.
+// All ranks find out again then; not again and again, because that takes long.
 void tell_new_device(Call &call)
 {
     if (!has_new_device(call)) {

@@ -1,4 +1,4 @@
-// What a call waits for before it says anything to other ranks.
+// The waits of a call before it sends anything to other ranks.
 #include "engine/call/protocols.h"
 
 namespace hetcoll {

@@ -11,7 +11,7 @@ namespace hetcoll {
 
 class Refusal {
 public:
-    // Of the call that the communicator has begun, and in which this rank has met nobody yet.
+    // Refuses the call that the communicator has begun, and in which this rank has met nobody yet.
     Refusal(Communicator &comm, hetcoll_why_refused why, int tag) noexcept
         : comm_(comm), why_(why), tag_(tag)
     {

@@ -1,4 +1,4 @@
-// What a call tells those who look on: counters, the trace, a profiler.
+// Reports a call to its observers: counters, the trace, a profiler.
 #pragma once
 
 #include "engine/communicator/communicator.h"
@@ -22,12 +22,12 @@ public:
     [[nodiscard]] const Log &log() const noexcept;
     // True once for each, in this process.
     [[nodiscard]] bool first_time(Notice notice) noexcept;
-    // From here on it is known who reduces, and how. Counted at once, by the name of the last one.
+    // From here on it is known who reduces, and how. Counted immediately, by the name of the last one.
     void serve(hetcoll_counter counter) noexcept;
     void serve(Algorithm algorithm) noexcept;
     // Open MPI does, on copies in host memory.
     void serve_staged(hetcoll_staged_reason reason) noexcept;
-    // Once. What this rank said of its memory goes into the record.
+    // Call it one time. The record gets what this rank said of its memory.
     void end(int result, Flags said) noexcept;
 
     CallRecord record;

@@ -10,7 +10,7 @@
 namespace hetcoll {
 namespace {
 
-// What a closing agreement carries: the time of the call, and the waits of all ranks.
+// The content of a closing agreement: the time of the call, and the waits of all ranks.
 using CloseNumbers =
     std::array<std::uint64_t, 1 + Arrivals::kNumbersOfARank * Arrivals::kMostRanks>;
 static_assert(sizeof(CloseNumbers) <= ControlPage::kPayloadBytes);

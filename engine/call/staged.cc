@@ -1,4 +1,4 @@
-// What hetcoll does not reduce, and what it cannot reduce now: copied to the host, where the
+// Calls that hetcoll does not, or cannot now, reduce are copied to the host, where the
 // previous module reduces it.
 #include "engine/call/loan.h"
 #include "engine/call/protocols.h"
@@ -18,7 +18,7 @@ constexpr std::size_t kAlignment = 256; // of the driver's allocations
 struct HostCopies {
     Loan<StagingMemory> send, recv;
     bool in_recv = false; // the input is there
-    // Of types with holes, in place of these two.
+    // For types with holes, in place of these two.
     std::optional<Stage> stage;
     const void *host_send = nullptr, *host_recv = nullptr;
 };
@@ -42,9 +42,9 @@ void serve_on_host(Call &call, bool own_schedule)
     }
 }
 
-// What a schedule of ours needs on the host. A nonblocking call takes one: the previous module
+// Memory of a schedule of ours on the host. A nonblocking call takes one: the previous module
 // takes its tags when it is called, and ranks that have got here would call it at different times.
-// So does a sum in the order of the ranks: the previous module has its own order.
+// A sum in the order of the ranks takes one as well: the previous module has its own order.
 void prepare_host(Call &call)
 {
     if (call.work.host != nullptr) {
@@ -130,7 +130,7 @@ void start_reading_runs(Call &call, HostCopies &copies)
     }
 }
 
-// Of the runs, and of whatever else is copied.
+// Bytes of the runs, and of whatever else is copied.
 auto copied(Call &call, HostCopies &copies)
 {
     return until([&call, &copies] {

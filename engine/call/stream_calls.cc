@@ -113,7 +113,7 @@ Result<bool> StreamCalls::is_capturing() const
     return driver_status(device_->driver(), result, "cuStreamIsCapturing", "queueing a call");
 }
 
-// What may throw comes first. The call is told of before the stream is made to wait: what it waits
+// Steps that may throw come first. The call is told of before the stream is made to wait: what it waits
 // for must not come behind something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {

@@ -98,7 +98,7 @@ private:
     std::size_t used_ = 0;
 };
 
-// What the promises of all tasks have in common. The first parameter of a coroutine has a member
+// The part that the promises of all tasks share. The first parameter of a coroutine has a member
 // `frames`, a Frames & or a Frames.
 class TaskPromise {
 public:

@@ -1,4 +1,4 @@
-// The network adapters of a node as one more way between its ranks, beside the links between the
+// The network adapters of a node as one more way between its ranks, in addition to the links between the
 // GPUs and the one through host memory: Open MPI's messages between processes of a node never take
 // it. coll_hetcoll_adapters allows it, and it serves a communicator of one node if all of its ranks
 // have tried it. Messages leave from slots of device memory and land in such.
@@ -27,7 +27,7 @@ public:
         std::array<std::byte, AdapterMessages::kMostAddressBytes> text{};
     };
 
-    // Of this rank, whose GPU is the device's, by the adapter that the options name. The pool
+    // Opens this rank's, whose GPU is the device's, by the adapter that the options name. The pool
     // outlives it.
     static Result<std::unique_ptr<Adapters>> create(Pool &pool,
                                                     const std::shared_ptr<Device> &device,

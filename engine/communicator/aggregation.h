@@ -49,7 +49,7 @@ public:
     // step() until it returns something else than kPending. `messages` live as long.
     void start(Messages &messages, int tag);
     [[nodiscard]] Progress step();
-    // What the ranks said last. kCallsDiffer: they do not all join, and this one may do so later.
+    // The ranks' last flags. kCallsDiffer: they do not all join, and this one may do so later.
     [[nodiscard]] const Meeting &meeting() const noexcept { return join_->meeting; }
     [[nodiscard]] Flags heard() const noexcept { return join_->meeting.flags(); }
     [[nodiscard]] int code() const noexcept { return join_->meeting.code(); } // requires kFailed
@@ -58,9 +58,9 @@ public:
     // be kept.
     [[nodiscard]] std::size_t message_bytes() const noexcept { return kInNetworkMessageBytes; }
     [[nodiscard]] std::size_t piece_bytes() const noexcept;
-    // This rank's part of the schedule for a vector of so many messages.
+    // This rank's part of the schedule for a vector of `messages` messages.
     [[nodiscard]] Schedule schedule(int messages) const;
-    // The table for the next vector of so many messages, which the aggregators are told of. Where
+    // The table for the next vector of `messages` messages, which the aggregators are told of. Where
     // the connection is lost the rank serves the other ranks, and its result is wrong.
     [[nodiscard]] const hetcoll_p2p &begin(ReduceOp op, ElementKind kind, std::size_t count,
                                            int messages);

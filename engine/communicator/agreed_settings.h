@@ -29,7 +29,7 @@ public:
     // floats always.
     [[nodiscard]] ReduceOp op_of(const hetcoll_call &call) const noexcept;
 
-    // Whether the call sums floats as integers: coll_hetcoll_fixed_point, in so many bits.
+    // Whether the call sums floats as integers: coll_hetcoll_fixed_point gives the bits.
     [[nodiscard]] bool uses_fixed_point(const hetcoll_call &call) const noexcept
     {
         return facts_.fixed_point != 0 && call.collective == HETCOLL_ALLREDUCE &&

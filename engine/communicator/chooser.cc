@@ -41,7 +41,7 @@ std::size_t Chooser::small_limit(const hetcoll_call &call) const noexcept
     return call.user_op == 1 && !meets_in_order() ? 0 : agreed_.small_limit;
 }
 
-// What can run at this call.
+// The algorithms that can run this call.
 AlgorithmSet Chooser::available(const hetcoll_call &call, std::size_t bytes, Means means,
                                 bool in_order, int late)
 {
@@ -103,7 +103,7 @@ Query Chooser::query(const hetcoll_call &call, std::size_t bytes, bool in_order)
 
 Choice Chooser::choose(const hetcoll_call &call, std::size_t bytes, Means means)
 {
-    // What was found before is not the same on all ranks: some may have called what others have
+    // Earlier findings are not the same on all ranks: some may have called what others have
     // not, and failed together.
     if (std::exchange(peers_version_, peers_.version()) != peers_.version()) {
         forget();

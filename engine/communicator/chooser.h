@@ -61,12 +61,12 @@ public:
     // Nobody maps any more, and all know it: a forced algorithm that needs it is not asked for.
     void expect_no_mapping() noexcept { unavailable_reported_ = true; }
 
-    // What finds the chunk of calls like this one; null: it is given. Fed with the time of the
+    // Finds the chunk of calls like this one; null: it is given. Fed with the time of the
     // slowest rank, so all ranks stay together.
     [[nodiscard]] ChunkTuner *tuner(const Choice &choice, std::size_t bytes);
     // Looks which rank comes last: coll_hetcoll_skew. Null: nobody does.
     [[nodiscard]] Arrivals *arrivals() noexcept;
-    // What the ranks have told each other of their waits.
+    // The waits that the ranks have told each other.
     void take_arrivals(std::span<const std::uint64_t> of_all);
     // Each rank's share of the vector, by the rate of its links; `late` reduces nothing.
     [[nodiscard]] std::vector<int> shares_without_late(int late) const;

@@ -33,7 +33,7 @@ std::vector<std::string> host_names_of(const std::vector<int> &ranks,
     return names;
 }
 
-static_assert(kMostHostBytes <= ControlPage::kPayloadBytes, "a meeting sums it at once");
+static_assert(kMostHostBytes <= ControlPage::kPayloadBytes, "a meeting sums it in one part");
 static_assert(HETCOLL_MAX_SMALL_LIMIT <= kMostHostBytes, "a rank keeps as much for meetings");
 static_assert(kMostWeightedSteps <= ControlPage::kWords, "weighted shares by mapped memory");
 static_assert(kWeightedChannels <= HETCOLL_TAGS, "a channel takes a tag");

@@ -53,14 +53,14 @@ public:
     [[nodiscard]] bool is_ready() const noexcept { return same_calls_.is_ready(); }
     [[nodiscard]] Progress make_ready(int tag);
 
-    // What this rank calls now, and by which function if it is not the family's blocking one.
+    // This rank's current call, and its function if that is not the family's blocking one.
     void begin_call(const hetcoll_call &call, const char *mpi_name = nullptr) noexcept
     {
         group_.own_call().begin(signature_of(call));
         watch_.begin(mpi_name);
     }
     // This rank is about to make a call that Open MPI serves: the ranks of the node see it. The
-    // call's error, if those beside this one have begun another call.
+    // call's error, if those next to this one have begun another call.
     [[nodiscard]] [[gnu::always_inline]] int hand_on(CallSignature call) noexcept
     {
         return group_.handed_on().tell(call) ? HETCOLL_SUCCESS
@@ -90,11 +90,11 @@ public:
     }
 
     [[nodiscard]] NamedStream &named_stream() noexcept { return named_stream_; }
-    // Of queued calls.
+    // State of queued calls.
     [[nodiscard]] Reserved &reserved() noexcept { return reserved_; }
     [[nodiscard]] bool has_streams() const noexcept { return reserved_.exists(); }
 
-    // What the trace calls it; null: nothing.
+    // The trace's name of it; null: none.
     [[nodiscard]] const char *tag() const noexcept { return tag_; }
     void set_tag(const char *tag) noexcept { tag_ = tag; }
     [[nodiscard]] Story &story() noexcept { return story_; }

@@ -34,7 +34,7 @@ public:
             sharing->exporter->look_sometimes();
         }
     }
-    // What this rank says of that in the next meeting.
+    // This rank's flags about it in the next meeting.
     [[nodiscard]] Flags tell() noexcept
     {
         Sharing *const sharing = sharing_.made();

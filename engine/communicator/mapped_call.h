@@ -35,7 +35,7 @@ public:
     // Decides which memory stands for the vectors. The context of `bounce` is current. The caller
     // makes the copy that it returns, waits for it, and publishes.
     Result<Copy> plan(Algorithm algorithm, const Buffers &buffers, DeviceBounce &bounce);
-    // Announces them. True if some peer may have to map them anew.
+    // Announces them. True if some peer may have to map them again.
     [[nodiscard]] bool publish();
     // The result's last copy, if it is not where the application wants it.
     [[nodiscard]] Copy copy_out() const noexcept;
@@ -74,7 +74,7 @@ public:
     // For a schedule that is about to run.
     [[nodiscard]] MappedPeers peers(std::span<const LocalStep> steps) noexcept;
 
-    // What this rank's kernel reads and writes; a count of 0: it has none. The ranks begin with
+    // The vectors of this rank's kernel; a count of 0: it has none. The ranks begin with
     // different peers, their own memory first, so that they do not all meet at one rank's links.
     // The inputs are in the order of the ranks where the result's bits depend on it.
     struct KernelWork {

@@ -13,7 +13,7 @@ public:
     }
 
     // A call has ended on this rank alone: nobody knows at which meeting the others are, so this
-    // rank comes to none any more. Further calls return this code at once.
+    // rank comes to none any more. Further calls return this code immediately.
     void break_off(int code) noexcept { broken_ = code; }
     [[nodiscard]] bool is_left() const noexcept { return broken_ != 0; }
     [[nodiscard]] int broken() const noexcept { return broken_ != 0 ? broken_ : lost(); } // 0: no

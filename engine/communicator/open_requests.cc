@@ -47,7 +47,7 @@ OpenRequests::OpenRequests(const hetcoll_p2p &ranks) : table_(ranks)
 template <class Start> int OpenRequests::Open::start(void **request, Start how)
 {
     if (ranks.broken(ranks.context) != 0) {
-        *request = this; // none that is open
+        *request = this; // not an open one
         return 0;
     }
     try {

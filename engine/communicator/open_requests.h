@@ -18,7 +18,7 @@ public:
     OpenRequests &operator=(const OpenRequests &) = delete;
 
     // With the same ranks; `ranks` itself if those never break. Once they have, none of its
-    // messages starts any more, and those that fail look pending for ever: whoever waits for them
+    // messages starts any more, and those that fail look pending forever: whoever waits for them
     // is told by broken() alone, wherever it waits.
     [[nodiscard]] const hetcoll_p2p &table() const noexcept { return table_; }
     // True when no message is under way. Requires that the ranks have broken, and that nobody tests

@@ -269,7 +269,7 @@ void PeerSearch::conclude(Mapping mapping)
     }
 }
 
-// What all ranks know. False: the communicator is none that they can serve.
+// Facts that all ranks know. False: they cannot serve this communicator.
 bool PeerSearch::may_try_adapters() const
 {
     const bool serve = group_.nodes() == 1 &&

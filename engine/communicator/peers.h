@@ -25,15 +25,15 @@ public:
     void start(const PointerInfo &pointer, const DeviceBounce &bounce, Messages &messages, int tag);
     [[nodiscard]] Progress step();
     [[nodiscard]] int code() const noexcept { return search_->code(); } // requires kFailed
-    // After a driver error, which all ranks know of: contexts may be gone. They find out anew.
+    // After a driver error, which all ranks know of: contexts may be gone. They find out again.
     void forget() noexcept;
-    // Some rank works on another device, as all know: they find out anew, but not for ever.
+    // Some rank works on another device, as all know: they find out again, but not without end.
     void count_move() noexcept { ++moves_; }
     [[nodiscard]] bool may_move() const noexcept { return moves_ < kMostMoves; }
     // After a peer's memory could not be mapped on some rank: nobody tries again.
     void give_up_mapping() noexcept;
 
-    // What they have found out; until known(), that there are only messages.
+    // Their findings; until known(), that there are only messages.
     [[nodiscard]] const KnownPeers &found() const noexcept { return *found_; }
     // The carrier of such calls next to Open MPI's messages; null: none. Until forget().
     [[nodiscard]] Carrier *carrier_of(const Way &way) const noexcept

@@ -65,7 +65,7 @@ public:
         peers_.count_move();
         forget_peers();
     }
-    // No rank is waited for any more: what carries messages beside Open MPI ends.
+    // No rank is waited for any more: carriers other than Open MPI end.
     void abandon() noexcept
     {
         aggregation_.leave();

@@ -47,7 +47,7 @@ private:
     std::unique_ptr<ReachProbe> probe_; // made for the first rank that is not known
     bool offers_ = false;               // else it tries nobody either
     int probed_ = -1;                   // local rank
-    int tried_ = 0;                     // so many local ranks
+    int tried_ = 0;                     // local ranks
     std::uint64_t reached_ = 0;         // bits of local ranks
     Status why_not_;                    // the first failure
 };

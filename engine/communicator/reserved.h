@@ -1,4 +1,4 @@
-// What the queued calls of a communicator work with: made when its first stream is attached,
+// The means of a communicator's queued calls: made when its first stream is attached,
 // because a call makes nothing while streams wait for it. A communicator runs one call at a time,
 // so one of each is enough.
 #pragma once

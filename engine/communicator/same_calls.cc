@@ -59,7 +59,7 @@ int SameCalls::look_at_handed_on(CallSignature call) noexcept
     return other ? fail_handed_on(call, other->rank, other->call) : HETCOLL_SUCCESS;
 }
 
-// Each rank that returns the error says so: others may be in Open MPI's part of the call for ever.
+// Each rank that returns the error says so: others may stay in Open MPI's part of the call.
 int SameCalls::fail_handed_on(const CallSignature &own, int rank,
                               const CallSignature &other) noexcept
 {

@@ -40,7 +40,7 @@ public:
 
     // They stay where they are until forget().
     [[nodiscard]] const Built &of(const Way &way, std::size_t bytes);
-    // This rank's part of a vector of so many messages that aggregators reduce.
+    // This rank's part of a vector of `messages` messages that aggregators reduce.
     [[nodiscard]] const Schedule &in_network(int messages);
     // The same of a call that is no allreduce.
     [[nodiscard]] const Built &of_collective(int collective, int root);

@@ -31,14 +31,14 @@ void tell_node(Process &process, const NodeGroup &group, const Placement &placem
 // facts[r] are those of rank r. By rank 0 of a communicator: once a process.
 void tell_differences(Process &process, std::span<const hetcoll_facts> facts);
 
-// Of one communicator, by its rank 0.
+// The story of one communicator, told by its rank 0.
 class Story {
 public:
     // Requires that level 1 is shown. A call that succeeded.
     void tell(const Log &log, const CallRecord &record, std::size_t small_limit) noexcept;
 
 private:
-    // What a line says: call, power of two of the bytes, who served it, path.
+    // The content of a line: call, power of two of the bytes, who served it, path.
     using Kind = std::tuple<std::string, int, std::string, CallPath>;
 
     bool told_larger_ = false;

@@ -1,4 +1,4 @@
-// What keeps a communicator from the best that hetcoll can do, and what to do about it.
+// Warns of what keeps a communicator from the best that hetcoll can do, with the way out.
 #pragma once
 
 #include "engine/communicator/agreed_settings.h"

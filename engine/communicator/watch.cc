@@ -35,13 +35,13 @@ const char *text_of(ProcessState state) noexcept
     return "";
 }
 
-// Of ranks whose numbers may have wrapped.
+// Compares ranks whose numbers may have wrapped.
 bool has_come(std::uint32_t arrived, std::uint32_t meeting) noexcept
 {
     return static_cast<std::int32_t>(arrived - meeting) >= 0;
 }
 
-// Of the ranks of a node that would say the same: true for the first that asks.
+// Among ranks of a node that would say the same: true for the first that asks.
 bool says_first(std::atomic<std::uint64_t> &spoken, std::uint32_t number, unsigned times) noexcept
 {
     const std::uint64_t mine = std::uint64_t{number} << 8 | times;
@@ -89,7 +89,7 @@ std::string Watch::rank_text(int rank) const
     return format("rank %d (process %d %s)", rank, process.pid, text_of(process_state(process)));
 }
 
-// What there is to say of a rank that has come to no more meetings than these.
+// Describes a rank that has come to no more meetings than these.
 std::string Watch::missing_rank(int local_rank, std::uint32_t arrived) const
 {
     const ControlPage::Slot &slot = group_.slot(local_rank);
@@ -249,7 +249,7 @@ void Watch::say_schedule(const Executor &executor)
                at_rest.empty() ? "" : "; missing ", at_rest.c_str()));
 }
 
-// Of several nodes whose ranks have all come one speaks, and others if they are asked to: at least
+// If all ranks of several nodes have come, one node speaks, and others if they are asked to: at least
 // one node more says who is missing.
 void Watch::say_in_open_mpi(const Patience &patience, const CallSignature &call) noexcept
 {

@@ -26,7 +26,7 @@ public:
         patience_.begin();
     }
     // Once for every look at an unfinished call. Now and then it reads the clock: true when the
-    // call has not `moved` for so long that it is time to say why, once, and at four and sixteen
+    // call has not `moved` for long enough that it is time to say why, once, and at four and sixteen
     // times that.
     [[nodiscard]] bool is_due(std::uint64_t moves) noexcept
     {

@@ -1,4 +1,4 @@
-// What of a call is the same on all ranks of a right program, in a few bytes that ranks compare
+// The part of a call that is the same on all ranks of a correct program, in a few bytes that ranks compare
 // when they meet. Only what MPI wants alike is in it: never a handle, a buffer, its memory, a
 // layout, or an argument that counts at the root alone.
 #pragma once
@@ -45,7 +45,7 @@ enum class Differences : std::uint8_t {
     return static_cast<Differences>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 inline constexpr Differences kRefused = Differences::kNoMemory | Differences::kCaptures;
-// What ranks always look for; the rest only with coll_hetcoll_check.
+// Differences that ranks always look for; the rest only with coll_hetcoll_check.
 inline constexpr Differences kAlwaysCompared = Differences::kNumber | kRefused;
 inline constexpr Differences kAllCompared{255};
 [[nodiscard]] constexpr bool contains(Differences all, Differences one) noexcept
@@ -72,7 +72,7 @@ inline constexpr std::uint64_t kUserOp = 14, kNoOp = 15;
                 op << kOpShift | (bytes & ((std::uint64_t{1} << kOpShift) - 1)),
             number | static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32};
 }
-// Of a call that this rank cannot begin.
+// The signature of a call that this rank cannot begin.
 [[nodiscard]] inline CallSignature refused(const CallSignature &call,
                                            hetcoll_why_refused why) noexcept
 {

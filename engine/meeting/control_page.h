@@ -1,4 +1,4 @@
-// What the ranks of one communicator on one node share. Each rank has a slot of memory that it
+// Memory that the ranks of one communicator on one node share. Each rank has a slot of memory that it
 // alone writes and all others read. Nothing waits in here; its callers do.
 //
 // Order: a rank writes what others shall read, then stores the number of the meeting in `arrived`
@@ -79,7 +79,7 @@ public:
         // In the slot of the node's first rank: where the rooms are, written before it comes to the
         // first meeting that needs them. `reserved` of each rank: its budget has none left.
         SharedPageTicket rooms;
-        // What the rank brings to a small call, and the result if this rank computes it; by parity.
+        // The rank's vector of a small call, and the result if this rank computes it; by parity.
         alignas(256) std::byte payload[2][kSlotPayloadBytes];
         alignas(256) std::byte sum[2][kSlotPayloadBytes];
     };

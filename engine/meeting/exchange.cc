@@ -157,7 +157,7 @@ void Exchange::read_flags(const std::byte *message) noexcept
     compare(header.known, header.call);
 }
 
-// Of two ranks that find that they differ one says so, and only if nobody has before: the one into
+// If two ranks find that they differ, one says so, and only if nobody has before: the one into
 // which another folds, else the first ranks of two groups, and of these the one before the other.
 void Exchange::compare(Differences known, const CallSignature &theirs) noexcept
 {

@@ -1,4 +1,4 @@
-// What a rank says when ranks meet: sixteen bits, combined over all ranks by OR. A type of its own,
+// The flags of a rank in a meeting: sixteen bits, combined over all ranks by OR. A type of its own,
 // so that it mixes with no other integer.
 #pragma once
 

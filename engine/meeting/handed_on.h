@@ -27,7 +27,7 @@ public:
     void start_telling() noexcept;
     void tell_no_more() noexcept { tells_ = false; }
     // A call goes on to Open MPI: the ranks of this node see it from now on. False if one of the
-    // two beside this one may have begun another call in its place. Of two ranks that hand on
+    // two next to this one may have begun another call in its place. If two ranks hand on
     // different calls one sees the other, and of a node's ranks two that are neighbours differ, if
     // any do.
     [[nodiscard]] [[gnu::always_inline]] bool tell(CallSignature call) noexcept
@@ -44,7 +44,7 @@ public:
         return !may_differ(*before, place, call) &&
                (before == behind_ || !may_differ(*behind_, place, call));
     }
-    // What a rank of this node has handed on as its call of this number, and as its last one;
+    // The call that a rank of this node has handed on as its call of this number, and as its last one;
     // nothing: that is not known.
     [[nodiscard]] std::optional<CallSignature> of(int local_rank,
                                                   std::uint32_t number) const noexcept;
@@ -55,8 +55,8 @@ public:
         std::optional<CallSignature> call; // another one that it has begun in its place
     };
     [[nodiscard]] Place place_of(int local_rank, const CallSignature &own) const noexcept;
-    // A rank beside this one has begun another call in place of this one, which this rank has
-    // handed on. Of a program that calls rightly nothing, ever. Nothing, too, where nobody looks.
+    // A rank next to this one has begun another call in place of this one, which this rank has
+    // handed on. Nothing in a correct program, and where nobody looks.
     struct Begun {
         int rank; // in the communicator
         CallSignature call;

@@ -207,7 +207,7 @@ bool NodeGroup::leave() const noexcept
 void NodeGroup::announce(const SharedBuffer &input, const SharedBuffer &output) noexcept
 {
     ControlPage::Slot &own = own_slot();
-    // What stays as it was stays in the caches of the ranks that read it.
+    // Unchanged lines stay in the caches of the ranks that read them.
     const auto tell = [](SharedBuffer &told, const SharedBuffer &buffer) {
         if (std::memcmp(&told, &buffer, sizeof told) != 0) {
             told = buffer;

@@ -24,7 +24,7 @@ public:
     [[nodiscard]] int local_rank() const noexcept { return local_.table().rank; }
     // The number of one of local_ranks() among them.
     [[nodiscard]] int local_number(int rank) const noexcept;
-    // The ranks beside this one on its node, all in a ring.
+    // The ranks next to this one on its node, all in a ring.
     [[nodiscard]] int local_before() const noexcept
     {
         return (local_rank() + local_size() - 1) % local_size();

@@ -1,4 +1,4 @@
-// What this rank calls, and what ranks that meet compare of their calls.
+// This rank's current call, and the part of it that ranks compare when they meet.
 #pragma once
 
 #include "engine/meeting/call_signature.h"
@@ -9,7 +9,7 @@ namespace hetcoll {
 
 class OwnCall {
 public:
-    // What this rank calls now: on every rank the same, or a mistake of the program's.
+    // This rank's current call: on every rank the same, or a mistake of the program's.
     void begin(const CallSignature &call) noexcept
     {
         ++count_;

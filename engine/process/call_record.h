@@ -1,4 +1,4 @@
-// What one call did, for its observers: time counters, the trace, profilers.
+// Record of one call for its observers: time counters, the trace, profilers.
 #pragma once
 
 #include "engine/meeting/flag_set.h"

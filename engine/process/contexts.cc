@@ -5,7 +5,7 @@
 namespace hetcoll {
 namespace {
 
-// Of the current context.
+// The current context's.
 bool is_default(CUstream stream) noexcept
 {
     return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;

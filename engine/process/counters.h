@@ -1,4 +1,4 @@
-// What a process counts (engine/types/counters.h), from its start on.
+// The counters of a process (engine/types/counters.h), from its start on.
 #pragma once
 
 #include "engine/process/call_record.h"

@@ -148,7 +148,7 @@ void CpuViews::take_gone(Views &gone) noexcept
     }
 }
 
-// Of views of memory that is gone, and if there must be room, of one that is no longer used.
+// Closes views of memory that is gone, and one that is no longer used if there must be room.
 bool CpuViews::has_room(Views &gone) noexcept
 {
     take_gone(gone);

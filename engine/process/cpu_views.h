@@ -39,7 +39,7 @@ public:
     // Whether buffers of a device may get views: there is a way to map its memory. May open
     // GDRCopy.
     [[nodiscard]] bool can_view(int ordinal);
-    // Of a view, or of all.
+    // The counts of a view, or of all.
     [[nodiscard]] CpuLimits limits(bool coherent) const noexcept;
     [[nodiscard]] CpuLimits largest_limits() const noexcept;
     // One driver call: whether the allocation is there.
@@ -104,7 +104,7 @@ private:
         }
     };
 
-    // These require the lock. What is taken out is destroyed without it.
+    // These require the lock. Views taken out are destroyed without it.
     [[nodiscard]] Entry *entry_of(std::uint64_t buffer_id, std::uintptr_t first,
                                   std::size_t bytes) noexcept;
     [[nodiscard]] Entry &new_entry() noexcept;

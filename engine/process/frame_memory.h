@@ -1,6 +1,6 @@
 // Memory for the coroutine frames of calls that run, of all communicators of a process. A call
 // borrows a block when it begins and gives it back at its end, so there are as many blocks as calls
-// have run at once. They stay, so that the next calls allocate nothing. Thread safe.
+// have run concurrently. They stay, so that the next calls allocate nothing. Thread safe.
 #pragma once
 
 #include <cstddef>

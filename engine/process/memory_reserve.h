@@ -30,7 +30,7 @@ public:
     [[nodiscard]] static bool give_up() noexcept;
 };
 
-// What this thread allocates meanwhile may come from the reserve.
+// Lets this thread's allocations come from the reserve while it lives.
 class UsesReserve {
 public:
     UsesReserve() noexcept;

@@ -1,4 +1,4 @@
-// What a process says once, however often it comes up.
+// Messages that a process prints one time, however often their cause comes up.
 #pragma once
 
 #include <array>

@@ -13,7 +13,7 @@
 namespace hetcoll {
 namespace {
 
-// Of this one the entries that are right are used.
+// For this parameter, valid entries are kept and the rest are ignored.
 constexpr std::string_view kOfEntries = "user_ops";
 constexpr long long kMost = std::numeric_limits<long long>::max();
 
@@ -124,7 +124,7 @@ template <class T> Status status_of(Result<T> result)
     return result.ok() ? Status() : result.take_status();
 }
 
-// Of the texts, those that hetcoll can judge without looking at files.
+// The texts that hetcoll can judge without looking at files.
 Status read_text(const char *&to, std::string_view name, const char *text)
 {
     Status status = name == "algorithm"     ? status_of(parse_algorithm(text))

@@ -38,7 +38,7 @@ Status PinnedPipe::start(std::vector<Piece> pieces, Direction direction)
     return fill();
 }
 
-// The next bytes, or rows, that fit a slot. Of rows that do not fit one the first is cut off.
+// The next bytes, or rows, that fit a slot. If rows do not fit one, the first is cut off.
 PinnedPipe::Piece PinnedPipe::next() noexcept
 {
     Piece &whole = pieces_[piece_];

@@ -17,11 +17,11 @@ constexpr std::size_t kKeptStagingBytes = 256u << 20; // as coll_hetcoll_stage_p
 // The same for memory that peers map.
 constexpr std::size_t kKeptScratchBytes = 256u << 20;
 constexpr std::size_t kScratchGranularity = 2u << 20; // of the driver's allocations
-// Idle staging buffers kept: send and receive of so many concurrent calls.
+// Idle staging buffers kept: send and receive of a few concurrent calls.
 constexpr std::size_t kKeptStagingBuffers = 2 * 64;
 constexpr std::size_t kStagingGranularity = 64u << 10; // so that they serve calls of other sizes
 
-// What is there is nobody's any more but the caller's.
+// Removes *at from the pool and hands it to the caller.
 template <class Memory>
 std::unique_ptr<Memory> take_out(std::vector<std::unique_ptr<Memory>> &idle,
                                  typename std::vector<std::unique_ptr<Memory>>::iterator at)

@@ -1,4 +1,4 @@
-// What calls borrow, kept for the next one: bounces, staging memory, memory that peers may map.
+// Resources that calls borrow, kept for the next call: bounces, staging memory, memory that peers may map.
 // Nothing is made before a call needs it. Thread safe.
 #pragma once
 
@@ -57,7 +57,7 @@ enum class Sends : std::uint8_t { kBounced, kDirectIfPossible };
 
 class Pool final : public Contexts::Keeper {
 public:
-    // What it stands on. It outlives the pool.
+    // The contexts that it uses, which outlive the pool.
     struct Ground {
         const hetcoll_settings &settings;
         const Log &log, &node_log; // the latter of one rank a node
@@ -74,7 +74,7 @@ public:
 
     // Bytes of a slot of a bounce that is not divided.
     [[nodiscard]] std::size_t slot_bytes() const noexcept;
-    // Whether so many bytes more of pinned or device memory can be held: coll_hetcoll_max_memory.
+    // Whether `bytes` more bytes of pinned or device memory can be held: coll_hetcoll_max_memory.
     [[nodiscard]] bool may_hold(std::size_t more_bytes) const noexcept;
 
     // A bounce in the context of a device or managed pointer. The fast path takes one from the
@@ -106,7 +106,7 @@ public:
     void forget(const std::shared_ptr<Device> &device) noexcept override;
 
 private:
-    // Memory that nobody has borrowed. What is taken out of it is destroyed without the lock: that
+    // Memory that nobody has borrowed. Entries taken out of it are destroyed without the lock: that
     // may wait for copies that still run.
     struct Idle {
         std::vector<std::unique_ptr<DeviceBounce>> devices;

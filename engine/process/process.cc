@@ -48,7 +48,7 @@ hetcoll_settings without_strings(hetcoll_settings settings)
     return settings;
 }
 
-// Of a text that must be the same on all ranks; 0: it is empty.
+// The hash of a text that must be the same on all ranks; 0: it is empty.
 std::uint64_t hash_of(const std::string &text)
 {
     Hash hash;

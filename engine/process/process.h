@@ -1,4 +1,4 @@
-// What a process has once, from the component's start to its end: what the user has set, who and
+// State of a process, from the component's start to its end: what the user has set, who and
 // where the process is, the CUDA driver, and the parts that its communicators share. Nothing of it
 // needs a GPU before a call does. Thread safe.
 #pragma once
@@ -48,7 +48,7 @@ public:
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] Place &place() noexcept { return place_; }
-    // What other processes are told of it: found out once, because ranks decide by each other's
+    // The facts that other processes are told: found out one time, because ranks decide by each other's
     // facts, and the program may change what they come from.
     [[nodiscard]] const hetcoll_facts &facts() const noexcept { return facts_; }
 

@@ -15,7 +15,7 @@
 
 namespace hetcoll {
 
-// What it takes to share memory with the other processes of the node.
+// The means of sharing memory with the other processes of the node.
 struct Sharing {
     std::shared_ptr<FdSocket> socket; // null: no file descriptors can be passed
     std::unique_ptr<Exporter> exporter;
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] Sharing &get();
     // Null before the first use.
     [[nodiscard]] Sharing *made() const noexcept { return made_.load(std::memory_order_acquire); }
-    // Of memory that peers share; zeros before the first use.
+    // Counts of memory that peers share; zeros before the first use.
     [[nodiscard]] PeerCounters counters() const;
 
 private:

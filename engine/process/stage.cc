@@ -174,7 +174,7 @@ std::byte *Stage::memory_for(Buffer &buffer, std::size_t bytes, std::size_t data
     return nullptr;
 }
 
-// What the runs touch. What lies near is one extent.
+// The extents that the runs touch. Neighbours are one extent.
 std::vector<Stage::Extent> Stage::extents_of(const Buffer &buffer)
 {
     std::vector<Extent> touched, joined;

@@ -31,7 +31,7 @@ public:
     // Begins a buffer. `found` is what the pointer cache said of its first byte in use; an error
     // makes the call fail, but host memory is given in any case, so that it can take place.
     void add(void *buffer, Result<PointerInfo> found);
-    // Of the buffer that was added last: read, written, or both.
+    // The use of the buffer that was added last: read, written, or both.
     void add_run(const hetcoll_run &run, bool read, bool written);
     // Host memory for that buffer and its runs: the address to use in place of the buffer's.
     // Bytes that are neither read nor written may be missing. Null: there is no host memory.
@@ -43,14 +43,14 @@ public:
     [[nodiscard]] bool is_done();
     // One of these has thrown: this takes the place of its copies, and is a failure.
     void end_without_memory() noexcept;
-    // What was to be read is in host memory, by whatever way.
+    // The data to read is in host memory.
     [[nodiscard]] bool has_input() const noexcept { return has_input_; }
     // The first failure since the last call of this.
     [[nodiscard]] Status take_failure() noexcept { return std::exchange(failure_, Status()); }
 
 private:
     using Run = hetcoll_run;
-    // Of memory, from the buffer's address.
+    // An extent of memory, from the buffer's address.
     struct Extent {
         std::ptrdiff_t offset, end;
     };

@@ -1,4 +1,4 @@
-// What coll_hetcoll_topology_file names, read when it is asked for.
+// The file of coll_hetcoll_topology_file, read at its first use.
 #pragma once
 
 #include "base/status.h"

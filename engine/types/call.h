@@ -65,7 +65,7 @@ enum hetcoll_staged_reason {
 
 /* Largest elements of user-defined ops that hetcoll may know: 8-bit floats, half and bfloat16. */
 #define HETCOLL_USER_OP_BYTES 2u
-/* What a call is. All but the first are calls of hetcoll_collective(). */
+/* The kind of a call. All but the first are calls of hetcoll_collective(). */
 enum hetcoll_collective {
     HETCOLL_ALLREDUCE,
     HETCOLL_BCAST,          /* recv equals send: the vector */
@@ -91,10 +91,10 @@ enum hetcoll_handed_on {
     HETCOLL_SCATTER,
     HETCOLL_SCATTERV,
 };
-/* What hetcoll_agree_on_copies() is told of where a request is made: neither of these. */
+/* Arguments of hetcoll_agree_on_copies(); where a request is made, neither of them. */
 #define HETCOLL_INIT_ALLREDUCE (HETCOLL_SCATTERV + 1)
 
-/* What this rank tells of the copies that it has made for a collective that was declined. */
+/* This rank's report about the copies that it has made for a collective that was declined. */
 enum hetcoll_copies { HETCOLL_COPIES_UNTOLD, HETCOLL_COPIES_MADE, HETCOLL_COPIES_FAILED };
 
 /* A call in the order of a CUDA stream (engine/hetcoll.h). It works with what was made when the
@@ -125,7 +125,7 @@ struct hetcoll_call {
     int queued;      /* enum hetcoll_queued */
     int kind;        /* enum hetcoll_kind; negative: hetcoll does not reduce this */
     int op;          /* enum hetcoll_op; used if kind is not negative */
-    int user_op;     /* the op is user-defined, on so many bytes, up to HETCOLL_USER_OP_BYTES: do
+    int user_op;     /* the op is user-defined, on this many bytes, up to HETCOLL_USER_OP_BYTES: do
                         all ranks know it? 0: it is none */
     unsigned number; /* of this rank's calls, see Differences::kNumber; 0: not counted */
     size_t

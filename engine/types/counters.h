@@ -1,4 +1,4 @@
-/* What a process counts. */
+/* The counters of a process. */
 #ifndef HETCOLL_ENGINE_TYPES_COUNTERS_H
 #define HETCOLL_ENGINE_TYPES_COUNTERS_H
 
@@ -105,7 +105,7 @@
 enum hetcoll_counter { HETCOLL_COUNTERS HETCOLL_COUNTER_COUNT };
 #undef HETCOLL_COUNTER
 
-/* Of algorithm number i of the list. */
+/* The counter of algorithm number i of the list. */
 #define HETCOLL_CALLS_OF(i) ((enum hetcoll_counter)(HETCOLL_CALLS_STAGED + 1 + (int)(i)))
 
 /* A call that has ended on this rank, for who watches them. */

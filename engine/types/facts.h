@@ -1,4 +1,4 @@
-/* What a process says of itself when it starts, and what the ranks of a communicator make of it. */
+/* The facts that a process publishes when it starts, and their merge over a communicator's ranks. */
 #ifndef HETCOLL_ENGINE_TYPES_FACTS_H
 #define HETCOLL_ENGINE_TYPES_FACTS_H
 
@@ -18,9 +18,9 @@ struct hetcoll_identity {
     char host_name[40]; /* for reports; cut off where it is longer */
 };
 
-/* What becomes of two processes' values: the column `agree` of HETCOLL_PARAMETERS.
+/* The merge of two processes' values: the column `agree` of HETCOLL_PARAMETERS.
  *   LEAST, MOST   the smaller, the larger one
- *   SAME          0 if they differ, and ..._differs is 1. Of texts the facts have a hash; 0: off
+ *   SAME          0 if they differ, and ..._differs is 1. The facts have a hash of texts; 0: off
  *   VITAL         if they differ the ranks have no common protocol */
 #define HETCOLL_FACT_LOCAL(name)
 #define HETCOLL_FACT_ALIKE(name)
@@ -31,7 +31,7 @@ struct hetcoll_identity {
     HETCOLL_FACT_LEAST(collectives) /* others than allreduce are handed to the core too */
 #define HETCOLL_PARAMETER_AS_FACT(kind, name, value, allowed, agree, ...) HETCOLL_FACT_##agree(name)
 
-/* What a process publishes to all others at its start, or these merged over some of them. Fixed
+/* The facts that a process publishes to all others at its start, or their merge over some processes. Fixed
  * layout: it crosses nodes. Numbers are the parameters', but
  *   algorithm          0: by the rules, else 1 + enum Algorithm
  *   ipc                1: peers' memory may be mapped

@@ -1,4 +1,4 @@
-/* What the user sets: the parameters of the component, as they cross the boundary. */
+/* The user's settings: the parameters of the component, as they cross the boundary. */
 #ifndef HETCOLL_ENGINE_TYPES_SETTINGS_H
 #define HETCOLL_ENGINE_TYPES_SETTINGS_H
 

@@ -83,7 +83,7 @@ typedef struct {
 
 OMPI_DECLSPEC extern mca_coll_hetcoll_component_t mca_coll_hetcoll_component;
 
-/* What is known about a communicator; decided at its first MPI_Allreduce. */
+/* The state of a communicator; decided at its first MPI_Allreduce. */
 enum hetcoll_state {
     HETCOLL_STATE_NEW,
     HETCOLL_STATE_PREVIOUS, /* no rank can have a GPU: hetcoll left the communicator's slot */
@@ -203,7 +203,7 @@ mca_coll_hetcoll_own_module(mca_coll_base_module_t *base, struct ompi_communicat
 void mca_coll_hetcoll_leave(mca_coll_hetcoll_module_t *module);
 
 /* coll_hetcoll_allreduce.c */
-/* What all operations on a communicator use, this tag and the HETCOLL_TAGS - 1 below: they run one
+/* All operations on a communicator use this tag and the HETCOLL_TAGS - 1 below: they run one
  * after the other. Far from those of Open MPI's blocking collectives, which a nonblocking operation
  * of ours may overlap with; its nonblocking ones count down to here in eight million calls. The
  * most negative numbers that fit the 24 bits of pml ucx. */
@@ -316,7 +316,7 @@ void mca_coll_hetcoll_describe(const mca_coll_hetcoll_module_t *module, struct h
                                size_t count, struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
 /* The same, of a call that is 0 so far. Programs repeat themselves: a small host call takes 0.2 us,
- * and finding out anew what is reduced is several percent of that. Predefined handles are never
+ * and finding out again what is reduced is several percent of that. Predefined handles are never
  * used for anything else. Whether it `recognizes` user-defined ops. */
 void mca_coll_hetcoll_describe_anew(mca_coll_hetcoll_module_t *module, struct hetcoll_call *call,
                                     size_t count, struct ompi_datatype_t *dtype,

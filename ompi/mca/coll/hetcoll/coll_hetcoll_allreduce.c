@@ -8,7 +8,7 @@
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "opal/runtime/opal_progress.h"
 
-/* What the core needs to reach the previous module again. */
+/* The context with which the core reaches the previous module. */
 struct host_call {
     mca_coll_hetcoll_module_t *module;
     size_t count;

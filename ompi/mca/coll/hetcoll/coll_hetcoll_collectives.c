@@ -1,6 +1,6 @@
 /* Bcast, Reduce, Allgather and Reduce_scatter on device memory by the core's own schedules, where
  * that is worth an agreement of all ranks. Only facts that are the same on every rank decide here;
- * what is local (where a buffer lies, holes in a datatype) goes into the agreement. Of all other
+ * what is local (where a buffer lies, holes in a datatype) goes into the agreement. For all other
  * blocking collectives the ranks of a node tell each other which they begin. */
 #include "coll_hetcoll_collectives.h"
 

@@ -1,4 +1,4 @@
-/* What the core does of the other collectives. Each returns how the call ends, or one of these
+/* The other collectives that the core serves. Each returns how the call ends, or one of these
  * codes, on all ranks alike, where the previous module is to serve it. */
 #ifndef MCA_COLL_HETCOLL_COLLECTIVES_H
 #define MCA_COLL_HETCOLL_COLLECTIVES_H
@@ -15,11 +15,11 @@ static inline bool mca_coll_hetcoll_is_over(int served)
     return MCA_COLL_HETCOLL_NOT_OURS < served;
 }
 
-/* Of the communicator's last call that ended so. OMPI_SUCCESS: no rank has failed. */
+/* The error of the communicator's last call that ended so. OMPI_SUCCESS: no rank has failed. */
 int mca_coll_hetcoll_agree_on_copies(mca_coll_base_module_t *base, struct ompi_communicator_t *comm,
                                      bool failed);
 
-/* What a call is to the core; `recv` is null but at a reduce's root, `count` that of the whole
+/* A call as the core sees it; `recv` is null but at a reduce's root, `count` that of the whole
  * vector. False: hetcoll has no schedule for it, as all ranks find alike. */
 bool mca_coll_hetcoll_describe_bcast(struct hetcoll_call *call, void *buffer, size_t count,
                                      struct ompi_datatype_t *dtype, int root);

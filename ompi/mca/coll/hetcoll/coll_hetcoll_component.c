@@ -156,7 +156,7 @@ static int register_parameters(void)
 }
 
 /* One rank of each node speaks for all. Not through Open MPI's help files: their way to mpirun
- * loses messages in 4.1.4 when several ranks send at once. */
+ * loses messages in 4.1.4 when several ranks send at the same time. */
 static void report(const char *problem)
 {
     if (0 == opal_process_info.my_local_rank) {

@@ -9,7 +9,7 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var_enum.h"
 
-/* What an instance of it has. */
+/* The fields of an instance of it. */
 struct ended {
     unsigned long long bytes, ns;
     int counter, path, failed;

@@ -1,4 +1,4 @@
-/* What every process tells all others when it starts, through Open MPI's modex: no message, no CUDA
+/* Publishes every process's facts when it starts, through Open MPI's modex: no message, no CUDA
  * call. Read when a communicator has its first MPI_Allreduce, and remembered by process. */
 #include "coll_hetcoll.h"
 
@@ -39,7 +39,7 @@ int mca_coll_hetcoll_publish_facts(void)
     return rc;
 }
 
-/* What the process has published as `key`, if that is bytes; *bytes 0: nothing. `here`: only what
+/* Reads the bytes that the process has published as `key`; *bytes 0: nothing. `here`: only what
  * the runtime has brought already. OPAL_MODEX_RECV calls every failure "not found". */
 #if defined(MCA_COLL_BASE_VERSION_2_4_0) || defined(MCA_COLL_BASE_VERSION_3_0_0)
 typedef pmix_status_t fetched_t;

@@ -1,6 +1,6 @@
 /* What Open MPI opens outside of its own tree, whichever Open MPI it is. This file needs nothing of
  * Open MPI's: otherwise the dynamic loader refuses it in another series than hetcoll was built for,
- * with a line of Open MPI's a rank. The component lies beside it, in a file that Open MPI does not
+ * with a line of Open MPI's a rank. The component lies next to it, in a file that Open MPI does not
  * look at. */
 #include "coll_hetcoll.h"
 

@@ -31,7 +31,7 @@ static int step(mca_coll_hetcoll_request_t *request, int *error)
     return 1;
 }
 
-/* Of a persistent request. */
+/* The start of a persistent request. */
 static int start(mca_coll_hetcoll_request_t *request)
 {
     struct pending *pending = request->work;
@@ -192,7 +192,7 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     return OMPI_SUCCESS;
 }
 
-/* What one rank could not make the others would start, and wait for it. MPI lets the making of
+/* Otherwise the others would start a request that this rank could not make, and wait for it. MPI lets the making of
  * persistent collectives wait for all ranks. */
 static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *call,
                             int rc)

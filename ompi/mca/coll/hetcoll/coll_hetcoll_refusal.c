@@ -1,6 +1,6 @@
 /* Calls that this rank has no memory to begin, or whose stream is being captured. The other ranks
  * wait for it in theirs, so it says so whenever Open MPI makes progress; then all have an error,
- * and are in the same call again. What that takes is in the module. */
+ * and are in the same call again. The module has all that it takes. */
 #include "coll_hetcoll_request.h"
 
 #include "ompi/runtime/mpiruntime.h"

@@ -1,4 +1,4 @@
-/* Open MPI's progress engine is entered by many threads at once and calls us back without a lock,
+/* Open MPI's progress engine is entered by many threads concurrently and calls us back without a lock,
  * also from within messages that our own steps start. So one thread at a time steps the requests,
  * and what has become complete is told to Open MPI only after that: its callbacks may begin other
  * collectives. */
@@ -94,7 +94,7 @@ static int progress(void)
         complete = request->next;
         request->next = NULL;
         (void)__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELAXED);
-        (void)ompi_request_complete(&request->super.super, true); /* it may be freed at once */
+        (void)ompi_request_complete(&request->super.super, true); /* it may be freed right away */
         ++count;
     }
     return count;
@@ -239,7 +239,7 @@ void mca_coll_hetcoll_stop_requests(void)
 
 /* Before Open MPI tells a program of a request's error it frees the request; before 5.0.10 a
  * persistent one too. The error may be this rank's alone: then the others would start theirs again
- * and wait for this rank for ever. So that one free does nothing, and the program starts the
+ * and wait for this rank forever. Therefore that one free does nothing, and the program starts the
  * request again or frees it. Open MPI has made the request inactive then, unlike a program that
  * frees one without having waited for it. */
 static int free_request(struct ompi_request_t **handle)

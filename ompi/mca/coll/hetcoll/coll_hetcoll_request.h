@@ -28,7 +28,7 @@ mca_coll_hetcoll_request_t *mca_coll_hetcoll_request_new(struct ompi_communicato
                                                          bool persistent);
 /* From now on it is stepped until it is complete; MPI_Start does this after start(). */
 void mca_coll_hetcoll_request_begin(mca_coll_hetcoll_request_t *request);
-/* Of a request that was never begun: destroys it, and what it works on. */
+/* Destroys a request that was never begun, and its operation. */
 void mca_coll_hetcoll_request_drop(mca_coll_hetcoll_request_t *request);
 
 void mca_coll_hetcoll_stepper_add(mca_coll_hetcoll_stepper_t *stepper);

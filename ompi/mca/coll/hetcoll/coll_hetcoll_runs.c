@@ -4,7 +4,7 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/datatype/opal_datatype_internal.h"
 
-/* What becomes of the pieces of an element, which come in their order. */
+/* Merges the pieces of an element, which come in their order. */
 struct pieces {
     struct hetcoll_run run; /* count 0: none yet */
     size_t runs, rows;      /* before that one */

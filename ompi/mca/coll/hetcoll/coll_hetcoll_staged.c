@@ -45,7 +45,7 @@ static const mca_coll_hetcoll_module_t *module_of(const slots_t *previous)
 
 #define UNPACK(...) __VA_ARGS__
 
-/* What the three kinds of a function share: `call`, and where the previous functions are. */
+/* Shared by the three kinds of a function: `call`, and where the previous functions are. */
 #define HETCOLL_BEGIN(slot, data, is_reduction, kind, sides)                   \
     const slots_t *previous = previous_slots(base, comm);                      \
     if (OPAL_UNLIKELY(NULL == previous || NULL == previous->coll_##slot)) {    \

@@ -29,7 +29,7 @@ enum hetcoll_layout {
     HETCOLL_OFFSETS, /* the same with `offsets` */
 };
 
-/* What is sent or received by this rank. */
+/* The data that this rank sends or receives. */
 struct hetcoll_side {
     const void *buffer; /* the program's; host memory in its place once it is staged */
     enum hetcoll_layout layout;

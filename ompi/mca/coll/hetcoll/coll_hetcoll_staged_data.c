@@ -1,4 +1,4 @@
-/* What each collective reads and writes on one rank, and where that lies in its buffers. */
+/* The data that each collective reads and writes on one rank, and its place in the buffers. */
 #include "coll_hetcoll_staged.h"
 
 /* Blocks [first, first + count) of a side with counts of its own, elements of a plain one. */
@@ -66,7 +66,7 @@ static struct ends ends_of(const struct hetcoll_side *side, struct part part)
 {
     struct ends ends = {NULL, NULL};
     if (HETCOLL_PLAIN == side->layout && OPAL_LIKELY(ompi_datatype_is_predefined(side->dtype))) {
-        if (0 < part.count) { /* at once: every call of most programs comes here */
+        if (0 < part.count) { /* fast: every call of most programs comes here */
             ends.first = (const char *)side->buffer + block_of(side, part, 0).offset;
         }
         return ends;

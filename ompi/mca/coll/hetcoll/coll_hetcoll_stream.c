@@ -110,7 +110,7 @@ static void say(int level, const char *what, const char *why)
     mca_coll_hetcoll_log(level, line);
 }
 
-/* What this rank's stream comes to. The largest of all ranks counts. */
+/* The state of this rank's stream. The largest of all ranks counts. */
 enum outcome { QUEUES, QUEUES_PREPARED, SYNCHRONISES, REFUSED };
 
 static enum outcome make(mca_coll_hetcoll_module_t *module, hetcoll_stream_t stream,
