@@ -57,7 +57,7 @@ AC_DEFUN([HETCOLL_OPEN_MPI_FLAGS],
  AC_MSG_CHECKING([for Open MPI's internal headers])
  AS_IF([test -z "$hetcoll_devel"],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([ompi/mca/coll/coll.h not found beside the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers; or give the source of this one with --with-ompi-source=DIR])])
+     AC_MSG_ERROR([ompi/mca/coll/coll.h not found next to the mpi.h of $MPICC. A component needs Open MPI's internal headers: install the Debian package libopenmpi-dev, or an Open MPI that was configured with --with-devel-headers; or give the source of this one with --with-ompi-source=DIR])])
  AC_MSG_RESULT([$hetcoll_devel])
  OMPI_CPPFLAGS="$OMPI_CPPFLAGS -isystem $hetcoll_devel"
  # Headers that --with-devel-headers forgets to install; a distribution that has them wins.

@@ -18,7 +18,7 @@ template <class Call> void ask(CUstream others, const std::string &what, Call ca
         call();
         waited = cu().cuStreamQuery(others) == CUDA_SUCCESS;
     }
-    answer("with a busy stream, " + what + " waits", waited);
+    answer("beside a busy stream, " + what + " waits", waited);
 }
 
 void ask_about_memory(CUstream others)
@@ -78,8 +78,8 @@ void ask_about_waits(Peer &peer)
     require(cu().cuStreamDestroy(others), "cuStreamDestroy");
     const CUdeviceptr memory = allocate(kLarge);
     const Peer::Reply opened = peer.open_while_busy(handle_of(memory));
-    answer("with a busy stream, cuIpcOpenMemHandle waits", opened.waited);
-    answer("with a busy stream, cuIpcCloseMemHandle waits", peer.close_while_busy().waited);
+    answer("beside a busy stream, cuIpcOpenMemHandle waits", opened.waited);
+    answer("beside a busy stream, cuIpcCloseMemHandle waits", peer.close_while_busy().waited);
     require(cu().cuMemFree(memory), "cuMemFree");
 }
 

@@ -148,7 +148,7 @@ verdict $? "the source of Open MPI $release: ${archive##*/}"
 rm -rf "$folder"/build*
 hide
 verdict $? 'no internal header is installed'
-! set_up build-none && grep -q 'configure: error: ompi/mca/coll/coll.h not found beside .* --with-ompi-source=DIR' "$work/out"
+! set_up build-none && grep -q 'configure: error: ompi/mca/coll/coll.h not found next to .* --with-ompi-source=DIR' "$work/out"
 verdict $? 'configure says what is missing'
 
 start=$SECONDS
