@@ -1,5 +1,6 @@
 // hetcoll_bench: times and checks MPI_Allreduce on host, device or managed memory, under hetcoll or
 // any other component; with --demo, the job that shows hetcoll to a new user.
+#include "bench/compare.h"
 #include "bench/fusion.h"
 #include "bench/options.h"
 #include "bench/report.h"
@@ -518,8 +519,12 @@ int run(const Options &options)
             return 1;
         }
     }
+    std::fprintf(job.style.to, "#\n");
+    if (job.contenders.empty()) {
+        print_average(job.style, job.rows);
+    }
     if (options.measure.verify) {
-        std::fprintf(job.style.to, "#\n# result        %s\n",
+        std::fprintf(job.style.to, "# result        %s\n",
                      right ? "every element right, the same bits on every rank" : "WRONG");
     }
     return end_output("hetcoll_bench", right ? 0 : 1);
@@ -540,6 +545,9 @@ static bool only_asks(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && std::string_view(argv[1]) == "compare") { // files: without MPI
+        return hetcoll::compare_results({argv + 2, argv + argc});
+    }
     int rank = 0, exit_code = 0;
     hetcoll::Options options;
     if (only_asks(argc, argv) && !hetcoll::parse_options(argc, argv, true, options, exit_code)) {

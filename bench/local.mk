@@ -8,6 +8,7 @@ endif
 hetcoll_bench_SOURCES = \
 	bench/hetcoll_bench.cc \
 	bench/collective.h bench/collective.cc \
+	bench/compare.h bench/compare.cc \
 	bench/fusion.h bench/fusion.cc \
 	bench/options.h bench/options.cc \
 	bench/report.h bench/report.cc \

@@ -35,7 +35,7 @@ struct Words { // as typed
     std::string op = "sum", dtype = "float", memory, compare, values = "exact";
     std::string threshold = "128M";
     SizeWords sizes{.list = "8:64M"};
-    int check = 1, gpus = 1;
+    int check = 1, gpus = 1, threads = 1, blocking = 1;
     std::vector<std::string> collectives{"allreduce"};
     bool no_verify = false;
 };
@@ -60,7 +60,25 @@ Result<std::vector<Collective>> parse_collectives(const std::vector<std::string>
     return collectives;
 }
 
-// Refuses options that need MPI_Allreduce alone, or one place.
+// OSU's benchmarks use some of nccl-tests' short options for something else.
+Check batch_count()
+{
+    return {[count = whole_number(1, 1'000'000)](std::string &word) {
+        return word.find(':') == word.npos
+                   ? count.apply(word)
+                   : "'" + word + "' is OSU's range of sizes, which is --sizes " + word + " here";
+    }};
+}
+
+std::string osu_memory(const std::string &word)
+{
+    const bool is_memory = word == "cuda" || word == "managed";
+    return is_memory ? "; OSU's -d " + word + " is --memory " +
+                           (word == "cuda" ? "device" : "managed") + " here"
+                     : "";
+}
+
+// What goes with MPI_Allreduce alone, or with one place.
 Status check_combination(const Options &options)
 {
     const bool others = options.collectives != std::vector{Collective::kAllreduce};
@@ -91,8 +109,8 @@ Status apply(const Words &words, Options &options)
                      names_of_ops().c_str());
     }
     if (!kind) {
-        return error(Errc::kInvalid, "--dtype %s: write one of %s", words.dtype.c_str(),
-                     names_of_elements().c_str());
+        return error(Errc::kInvalid, "--dtype %s: write one of %s%s", words.dtype.c_str(),
+                     names_of_elements().c_str(), osu_memory(words.dtype).c_str());
     }
     if (!is_defined(*op, *kind)) {
         return error(Errc::kInvalid, "MPI does not define %s on %s", words.op.c_str(),
@@ -158,7 +176,7 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
         "hetcoll_bench",
         "Times and checks MPI_Allreduce and other collectives, under hetcoll or any other "
         "component.\nRun it with mpirun; times are of the slowest rank. Short options are "
-        "those of nccl-tests.");
+        "those of nccl-tests.\nhetcoll_bench compare FIRST SECOND compares two files of --json.");
     Words words;
     line.add_option("--collective", words.collectives,
                     "all, or some of " + collective_words() +
@@ -168,11 +186,15 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
         .show_default();
     line.add_flag("--both", options.both, "measure out of place and in place, side by side");
     line.add_option("--budget", options.budget_s,
-                    "seconds for all sizes together; what there is no time for is left out")
+                    "seconds for all sizes together; calls that do not fit are left out")
         .check(number(0.1, 1e6));
     line.add_flag("--progress", options.progress,
-                  "say on stderr how far it is, also where that is no terminal");
+                  "print progress to stderr even if it is not a terminal");
     line.add_option("-g,--ngpus", words.gpus, "GPUs a rank: 1").check(whole_number(1, 1));
+    line.add_option("-t,--nthreads", words.threads, "threads a rank: 1").check(whole_number(1, 1));
+    line.add_option("-z,--blocking", words.blocking,
+                    "0 or 1: MPI_Allreduce returns when the result is there, either way")
+        .check(whole_number(0, 1));
     line.add_option("-o,--op", words.op, names_of_ops()).show_default();
     line.add_option("-d,--dtype,--datatype", words.dtype,
                     "float double half int uint long ulong char, or: " + names_of_elements())
@@ -197,9 +219,9 @@ bool parse_options(int argc, char **argv, bool speaks, Options &options, int &ex
     line.add_option("-m,--batch,--agg_iters", options.measure.batch,
                     "calls between two readings of the clock, for calls shorter than it resolves; "
                     "a timed call is the mean of a batch")
-        .check(whole_number(1, 1'000'000))
+        .check(batch_count())
         .show_default();
-    line.add_option("-w,--warmup,--warmup_iters", options.measure.warmup,
+    line.add_option("-w,-x,--warmup,--warmup_iters", options.measure.warmup,
                     "calls before the clock runs")
         .check(whole_number(0, 100'000'000))
         .show_default();

@@ -126,6 +126,21 @@ void print_row(const TableStyle &style, const Row &row)
     std::fflush(style.to);
 }
 
+void print_average(const TableStyle &style, const std::vector<Row> &rows)
+{
+    double sum = 0;
+    int count = 0;
+    for (const Row &row : rows) {
+        sum += busbw_gbs(row, row.measured.call);
+        ++count;
+        if (row.in_place) {
+            sum += busbw_gbs(row, row.in_place->call);
+            ++count;
+        }
+    }
+    std::fprintf(style.to, "# Avg bus bandwidth    : %.4f\n", sum / count);
+}
+
 std::string print_json(const Facts &facts, const TableStyle &style, const std::vector<Row> &rows)
 {
     Json json = json_document("hetcoll_bench");

@@ -37,6 +37,8 @@ struct TableStyle {
 void print_facts(const Facts &facts, const TableStyle &style);
 void print_heading(const TableStyle &style);
 void print_row(const TableStyle &style, const Row &row);
+// The mean bus bandwidth of all rows, in both places if they have both, in nccl-tests' words.
+void print_average(const TableStyle &style, const std::vector<Row> &rows);
 
 [[nodiscard]] std::string print_json(const Facts &facts, const TableStyle &style,
                                      const std::vector<Row> &rows);

@@ -6,6 +6,8 @@
 namespace hetcoll {
 namespace {
 
+constexpr std::size_t kMostSizes = 100'000; // of -i
+
 Result<std::vector<std::size_t>> sizes_between(const SizeWords &words)
 {
     const std::string first = words.least.empty() ? "8" : words.least;
@@ -21,8 +23,19 @@ Result<std::vector<std::size_t>> sizes_between(const SizeWords &words)
                      "'%s' is 0 or above '%s': write at least 1, and no more than -e",
                      first.c_str(), words.most.c_str());
     }
-    const auto factor = static_cast<std::size_t>(words.factor);
     std::vector<std::size_t> sizes{*least};
+    if (!words.step.empty()) {
+        Result<std::size_t> step = parse_size(words.step);
+        if (!step.ok() || *step == 0 || (*most - *least) / *step >= kMostSizes) {
+            return error(Errc::kInvalid, "-i %s is not a step from %s to %s in fewer than %zu sizes",
+                         words.step.c_str(), first.c_str(), words.most.c_str(), kMostSizes);
+        }
+        while (sizes.back() + *step <= *most) {
+            sizes.push_back(sizes.back() + *step);
+        }
+        return sizes;
+    }
+    const auto factor = static_cast<std::size_t>(words.factor);
     while (sizes.back() <= *most / factor) {
         sizes.push_back(sizes.back() * factor);
     }
@@ -41,6 +54,10 @@ void add_size_options(CommandLine &line, const std::string &list, SizeWords &wor
         .check(whole_number(2, 1 << 20))
         .needs("-b")
         .show_default();
+    line.add_option("-i,--stepbytes", words.step, "add this many bytes instead of multiplying by -f")
+        .needs("-e")
+        .excludes("-f")
+        .type_name("SIZE");
 }
 
 Result<std::vector<std::size_t>> read_sizes(const SizeWords &words, const char *list,

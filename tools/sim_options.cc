@@ -130,7 +130,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
                     "seconds for all simulations together; what is not over by then is left out")
         .check(number(0.1, 1e6));
     line.add_flag("--progress", options.progress,
-                  "say on stderr how far it is, also where that is no terminal");
+                  "print progress to stderr even if it is not a terminal");
     line.add_option("--json", options.json,
                     "also write the results to this file; -: to stdout, and the table to stderr")
         .type_name("FILE");

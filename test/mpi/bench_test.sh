@@ -90,6 +90,37 @@ has '--collective broadcast: write all, or some of allreduce, bcast'
 bench 2 2 --collective bcast --algorithms all --memory device
 bench 2 2 --both --in-place
 
+bench 0 2 -b 8 -e 32 -i 12 -n 1 -w 1 -t 1 -z 0
+[ "$(grep -cE '^ +(8|20|32) ' "$work/out")" -eq 3 ]
+verdict $? 'and steps of -i bytes'
+has '^# Avg bus bandwidth    : [0-9.]+$'
+bench 2 2 -b 8 -e 1T -i 1
+has '-i 1 is not a step from 8 to 1T in fewer than 100000 sizes'
+# OSU's words, where they are others than nccl-tests'.
+bench 0 1 -x 2 --sizes 8 -n 1
+bench 2 2 -m 8:1M
+has "'8:1M' is OSU's range of sizes, which is --sizes 8:1M here"
+bench 2 2 -d cuda
+has "--dtype cuda: .*; OSU's -d cuda is --memory device here"
+
+# Two files, call by call.
+bench 0 2 --collective bcast,reduce --sizes 8,64,4K -n 2 --json "$work/other.json"
+bench 0 2 --collective allreduce,reduce --both --sizes 8,64 -n 2 --json "$work/one.json"
+"$build/hetcoll_bench" compare "$work/one.json" "$work/one.json" >"$work/out" 2>&1 &&
+    [ "$(grep -cE '^(allreduce|reduce)(, in place)? +(8|64) .* 1\.000  ' "$work/out")" -eq 8 ] &&
+    grep -q '^# geometric mean of 8: 1.000$' "$work/out" && ! grep -q second: "$work/out"
+verdict $? 'a file is as fast as itself'
+"$build/hetcoll_bench" compare "$work/one.json" "$work/other.json" >"$work/out" 2>&1
+[ $? -eq 0 ] && [ "$(grep -cE '^reduce +(8|64) ' "$work/out")" -eq 2 ] && grep -q '^# in one file alone: 10$' "$work/out" &&
+    grep -A 1 '^# operation ' "$work/out" | grep -q '#   second:  *MPI_Bcast'
+verdict $? 'what two files have in common, and how they differ'
+echo '{"tool": "another"}' >"$work/bad.json"
+for file in /no/file "$work/bad.json" "$work/out"; do
+    "$build/hetcoll_bench" compare "$work/one.json" "$file" >"$work/err" 2>&1
+    [ $? -eq 2 ] && grep -qF "$file" "$work/err"
+    verdict $? "names $file, which is no such file"
+done
+
 # A budget holds, and what is left out is said; how far it is.
 start=$(date +%s)
 bench 0 2 --memory device --collective all --both --sizes 8:16M --budget 4 --progress
