@@ -24,6 +24,15 @@ int hetcoll_has_padding(int kind);
 
 struct hetcoll_process;
 struct hetcoll_comm;
+struct hetcoll_log_file;
+
+/* The file of coll_hetcoll_verbose_file; `pattern` may have %r for the rank, %p for the process id.
+ * NULL: it cannot be written, and `message` says why. */
+struct hetcoll_log_file *hetcoll_log_file_open(const char *pattern, int rank, char *message,
+                                               size_t message_bytes);
+/* Adds a line. Zero: it is not in the file, nor will a later one be. */
+int hetcoll_log_file_write(struct hetcoll_log_file *file, const char *line);
+void hetcoll_log_file_close(struct hetcoll_log_file *file);
 
 /* Sets one of the settings, named without "coll_hetcoll_", to what a user has written. 1: that is
  * right. Else the setting has its default, a text that is a constant, and `message` says what is

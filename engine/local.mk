@@ -15,6 +15,7 @@ hetcoll_sources += \
 	engine/process/message_trial.cc engine/process/message_trial.h \
 	engine/process/notices.h engine/process/open_pages.h engine/process/parameters.cc engine/process/parameters.h engine/process/patience.h engine/process/pinned_pipe.cc \
 	engine/process/pinned_pipe.h engine/process/place.cc engine/process/place.h engine/process/pool.cc engine/process/pool.h engine/process/process.cc engine/process/process.h \
+	engine/process/rank_file.cc engine/process/rank_file.h \
 	engine/process/settings.cc engine/process/settings.h engine/process/sharing.cc engine/process/sharing.h engine/process/stage.cc \
 	engine/process/stage.h \
 	engine/process/topology_file.cc engine/process/topology_file.h engine/process/trace.cc \
@@ -51,5 +52,5 @@ hetcoll_sources += \
 	engine/call/publish.cc engine/call/refusal.cc engine/call/refusal.h engine/call/refusals.cc engine/call/refusals.h engine/call/report.cc engine/call/report.h engine/call/run.cc \
 	engine/call/reach.cc engine/call/ready.cc engine/call/host.cc engine/call/host_calls.cc engine/call/host_calls.h engine/call/staged.cc engine/call/task.h \
 	engine/call/stream_calls.cc engine/call/stream_calls.h engine/call/stream_gate.h engine/call/protocols.h \
-	engine/boundary.h engine/communicator_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/hetcoll_stream.cc \
+	engine/boundary.h engine/communicator_handle.h engine/hetcoll.h engine/hetcoll.cc engine/hetcoll_stage.cc engine/log_file.cc engine/hetcoll_stream.cc \
 	engine/process_handle.h

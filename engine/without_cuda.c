@@ -27,6 +27,24 @@ struct hetcoll_process *hetcoll_process_create(const struct hetcoll_settings *se
 
 void hetcoll_process_destroy(struct hetcoll_process *process) { (void)process; }
 
+struct hetcoll_log_file *hetcoll_log_file_open(const char *pattern, int rank, char *message,
+                                               size_t message_bytes)
+{
+    (void)pattern;
+    (void)rank;
+    snprintf(message, message_bytes, "hetcoll was built without CUDA");
+    return NULL;
+}
+
+int hetcoll_log_file_write(struct hetcoll_log_file *file, const char *line)
+{
+    (void)file;
+    (void)line;
+    return 0;
+}
+
+void hetcoll_log_file_close(struct hetcoll_log_file *file) { (void)file; }
+
 void *hetcoll_allocate(size_t bytes) { return calloc(1, bytes); }
 
 int hetcoll_give_up_reserve(void) { return 0; }

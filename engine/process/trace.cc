@@ -1,16 +1,9 @@
 #include "engine/process/trace.h"
 
 #include "base/element.h"
-#include "base/own_user.h"
 #include "engine/meeting/flags.h"
 #include "schedule/algorithm_rows.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -100,103 +93,34 @@ const char *algorithm_of(const CallRecord &record) noexcept
     return algorithm_name(static_cast<Algorithm>(record.served - HETCOLL_CALLS_OF(0)));
 }
 
-std::string Trace::expand(std::string_view pattern, int rank)
-{
-    std::string path;
-    bool unique = false;
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
-        const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-        if (next == 'r' || next == 'p') {
-            path += std::to_string(next == 'r' ? rank : static_cast<int>(getpid()));
-            unique = true;
-        } else if (next == '%') {
-            path += '%';
-        } else {
-            path += pattern[i];
-            continue;
-        }
-        ++i;
-    }
-    return unique ? path : path + "." + std::to_string(rank);
-}
-
 Result<std::unique_ptr<Trace>> Trace::open(std::string_view pattern, int rank, const Log &log)
 {
-    std::string path = expand(pattern, rank);
-    const auto problem = [&path](const char *why) {
-        return error(Errc::kInvalid, "coll_hetcoll_trace: %s cannot be written (%s)", path.c_str(),
-                     why);
-    };
-    // Appends, so that a file that is cut while the job runs has no hole. Never waits for a pipe.
-    const int file = ::open(
-        path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (file < 0) {
-        return problem(errno == ELOOP ? "it is a symbolic link" : std::strerror(errno));
+    Result<std::unique_ptr<RankFile>> file = RankFile::open("coll_hetcoll_trace", pattern, rank);
+    if (!file.ok()) {
+        return file.take_status();
     }
-    std::unique_ptr<Trace> trace(new Trace(path, file, log));
-    struct stat status {};
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return problem("it is not a file");
-    }
-    if (!is_own_user(status.st_uid)) {
-        return problem("it is another user's file");
-    }
-    if (status.st_nlink != 1) {
-        return problem("it has another name too");
-    }
-    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        return problem("another process writes it: put %p into the name");
-    }
-    if (ftruncate(file, 0) != 0) {
-        return problem(std::strerror(errno));
-    }
-    return trace;
+    return std::make_unique<Trace>(std::move(*file), log);
 }
 
-Trace::Trace(std::string path, int file, const Log &log)
-    : path_(std::move(path)), file_(file), mark_(file), log_(log)
+Trace::Trace(std::unique_ptr<RankFile> file, const Log &log) : file_(std::move(file)), log_(log)
 {
     using namespace std::chrono;
     epoch_s_ = duration<double>(system_clock::now().time_since_epoch()).count() -
                static_cast<double>(now_ns()) * 1e-9;
 }
 
-Trace::~Trace() { mark_.close(file_); }
-
 void Trace::write(const CallRecord &record) noexcept
 {
     char line[kLongestLine];
     const double time_s = epoch_s_ + static_cast<double>(record.start_ns) * 1e-9;
     const auto length = static_cast<std::size_t>(print_line(line, sizeof line, record, time_s));
-    const std::lock_guard lock(mutex_);
-    if (has_ended_) {
-        return;
-    }
-    ssize_t put;
-    do {               // Linux appends whatever the offset says
-        errno = EBADF; // if the program has closed it, and opened a file of its own perhaps
-        put = mark_.fits(file_) ? pwrite(file_, line, length, 0) : -1;
-    } while (put < 0 && errno == EINTR);
-    if (put == static_cast<ssize_t>(length)) {
-        written_ += length;
-    } else {
-        end(put < 0 ? errno : ENOSPC, put < 0 ? 0 : static_cast<std::size_t>(put));
-    }
-}
-
-// After a line of which the file has only the first `part_bytes`.
-void Trace::end(int why, std::size_t part_bytes) noexcept
-{
-    has_ended_ = true;
-    struct stat status {};
-    const bool cut =
-        part_bytes == 0 || (fstat(file_, &status) == 0 &&
-                            ftruncate(file_, status.st_size - static_cast<off_t>(part_bytes)) == 0);
-    hetcoll::log(
-        log_, 0,
-        "hetcoll: the trace %s ends after %zu bytes%s, the calls after that are not in it: "
-        "%s",
-        path_.c_str(), written_, cut ? "" : " and a part of a line", std::strerror(why));
+    file_->append({line, length}, [this](int why) {
+        hetcoll::log(log_, 0,
+                     "hetcoll: the trace %s ends after %zu bytes%s, the calls after that are not "
+                     "in it: %s",
+                     file_->path().c_str(), file_->bytes(),
+                     file_->has_part() ? " and a part of a line" : "", std::strerror(why));
+    });
 }
 
 } // namespace hetcoll

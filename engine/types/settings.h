@@ -32,6 +32,9 @@
         "1 tells what the job is made of, each fact once: version, settings, GPUs, links, who "    \
         "serves MPI_Allreduce on each communicator, and the first time that a call on device "     \
         "memory could not run in kernels. 2: that every time, and each kind of call")              \
+    HETCOLL_PARAMETER(TEXT, verbose_file, "", NULL, ALIKE, START, SPEED, 5,                        \
+        "A file for the lines of coll_hetcoll_verbose, in place of stderr: %r in its name is the " \
+        "rank, %p the process id; without either .RANK is added. Errors go to both")               \
     HETCOLL_PARAMETER(WORD, fallback, "auto", "auto or never", ALIKE, START, SPEED, 5,             \
         "auto: --mca coll hetcoll brings in the other components for what hetcoll does not serve. "\
         "never: it does not")                                                                      \

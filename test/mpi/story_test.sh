@@ -39,6 +39,23 @@ job -n 1 --mca coll_hetcoll_verbose 1 $bench 1M
 once 1 'communicator of 1 rank: Allreduce on device memory: hetcoll'
 once 1 'communicator of 1 rank: allreduce of 1048576 bytes by [a-z_]+, path'
 
+# A small call, too, says which GPU each rank has, and who served it.
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_verbose 1 $bench 8
+once 2 'hetcoll: GPU [^ ]+ [0-9a-f:.]+'
+once 1 'communicator of 2 ranks: allreduce of 8 bytes by host, path small'
+
+# The story in files, one a rank; a file that cannot be written leaves it on stderr.
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_verbose 1 --mca coll_hetcoll_verbose_file "$work/story.%r" $bench 8
+once 0 'hetcoll: (GPU|version|communicator)'
+[ "$(grep -cE "^$host:[01] hetcoll: GPU " "$work/story.0" "$work/story.1" | grep -c ':1$')" -eq 2 ]
+verdict $? 'each file has its rank and GPU'
+# shellcheck disable=SC2086
+job -n 2 --mca coll_hetcoll_verbose 1 --mca coll_hetcoll_verbose_file /no/folder/story $bench 8
+once 1 'coll_hetcoll_verbose_file: /no/folder/story.0 cannot be written \(.*\), so its lines go to stderr'
+once 2 'hetcoll: GPU '
+
 # A thousand communicators have these facts in common.
 job -n 2 --mca coll_hetcoll_verbose 1 "$build/test/mpi/churn" communicators
 once 2 'communicator of 2 ranks: Allreduce on device memory: hetcoll' # each rank is the first of some of them

@@ -82,10 +82,10 @@ CallRecord ring_call()
 TEST_F(TraceTest, NameHoldsRankAndProcess)
 {
     const std::string pid = std::to_string(getpid());
-    EXPECT_EQ(Trace::expand("a.%r.%p.json", 7), "a.7." + pid + ".json");
-    EXPECT_EQ(Trace::expand("100%%.%r", 7), "100%.7");
-    EXPECT_EQ(Trace::expand("a%", 7), "a%.7");
-    EXPECT_EQ(Trace::expand("a", 7), "a.7");
+    EXPECT_EQ(RankFile::expand("a.%r.%p.json", 7), "a.7." + pid + ".json");
+    EXPECT_EQ(RankFile::expand("100%%.%r", 7), "100%.7");
+    EXPECT_EQ(RankFile::expand("a%", 7), "a%.7");
+    EXPECT_EQ(RankFile::expand("a", 7), "a.7");
 }
 
 TEST_F(TraceTest, LineSaysWhatTheCallDid)

@@ -78,6 +78,7 @@ typedef struct {
     bool thread_multiple;                   /* MPI was initialised with MPI_THREAD_MULTIPLE */
     enum hetcoll_stage_mode stage_mode;     /* decided when the first communicator is made */
     struct hetcoll_process *process;        /* NULL: hetcoll is off in this process */
+    struct hetcoll_log_file *log_file;      /* NULL: no coll_hetcoll_verbose_file */
     int chunk_bytes_index, algorithm_index; /* of the variables, for Open MPI's registry */
 } mca_coll_hetcoll_component_t;
 

@@ -48,9 +48,29 @@ MCA_BASE_COMPONENT_INIT(ompi, coll, hetcoll)
 
 void mca_coll_hetcoll_log(int level, const char *line)
 {
-    if (level <= mca_coll_hetcoll_component.settings.verbose &&
-        !(1 == level && mca_coll_hetcoll_was_told(line))) {
-        opal_output(0, "%s%s", 0 < level ? mca_coll_hetcoll_speaker() : "", line);
+    const mca_coll_hetcoll_component_t *c = &mca_coll_hetcoll_component;
+    if (level > c->settings.verbose || (1 == level && mca_coll_hetcoll_was_told(line))) {
+        return;
+    }
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", 0 < level ? mca_coll_hetcoll_speaker() : "", line);
+    const bool written = NULL != c->log_file && hetcoll_log_file_write(c->log_file, text);
+    if (0 == level || !written) {
+        opal_output(0, "%s", text);
+    }
+}
+
+/* Lines of the story go to stderr if the file cannot be written. */
+static void open_log_file(mca_coll_hetcoll_component_t *c)
+{
+    const char *pattern = c->settings.verbose_file;
+    if (NULL == pattern || '\0' == *pattern) {
+        return;
+    }
+    char problem[512];
+    c->log_file = hetcoll_log_file_open(pattern, c->settings.rank, problem, sizeof problem);
+    if (NULL == c->log_file && 0 == c->settings.local_rank) {
+        opal_output(0, "hetcoll: %s, so its lines go to stderr", problem);
     }
 }
 
@@ -210,6 +230,7 @@ static int open_component(void)
     c->settings.node_processes = 1 + (int)opal_process_info.num_local_peers;
     c->settings.rank = (int)OPAL_PROC_MY_NAME.vpid;
     c->settings.log = mca_coll_hetcoll_log;
+    open_log_file(c);
     mca_coll_hetcoll_begin_story();
     char problem[512];
     c->process = hetcoll_process_create(&c->settings, problem, sizeof problem);
@@ -231,6 +252,10 @@ static int close_component(void)
     if (NULL != mca_coll_hetcoll_component.process) {
         hetcoll_process_destroy(mca_coll_hetcoll_component.process);
         mca_coll_hetcoll_component.process = NULL;
+    }
+    if (NULL != mca_coll_hetcoll_component.log_file) {
+        hetcoll_log_file_close(mca_coll_hetcoll_component.log_file);
+        mca_coll_hetcoll_component.log_file = NULL;
     }
     return OMPI_SUCCESS;
 }
