@@ -217,6 +217,9 @@ void Operation::finish(int result) noexcept
     }
     call_.args = &given_;
     result_ = result;
+    if (call_.buffers.any_device()) {
+        call_.report.tell_gpu(call_.buffers.device());
+    }
     call_.report.end(result, call_.flags);
     call_.work.leave_context();
     call_.give_back(result_);

@@ -27,7 +27,14 @@ public:
     void serve(Algorithm algorithm) noexcept;
     // Open MPI does, on copies in host memory.
     void serve_staged(hetcoll_staged_reason reason) noexcept;
-    // Call it one time. The record gets what this rank said of its memory.
+    // The story names the GPU of this rank's first call on device memory.
+    void tell_gpu(const PointerInfo &device) noexcept
+    {
+        if (process_.log().enabled(1)) {
+            hetcoll::tell_gpu(process_, device);
+        }
+    }
+    // Once. What this rank said of its memory goes into the record.
     void end(int result, Flags said) noexcept;
 
     CallRecord record;

@@ -79,12 +79,12 @@ void PeerSearch::start(const PointerInfo &pointer)
 
 RankRecord PeerSearch::own_record(const PointerInfo &pointer)
 {
+    tell_gpu(process_, pointer);
     auto record = process_.place().probe(pointer, gpus_);
     if (!record.ok()) {
         problem_ = record.take_status();
         return {};
     }
-    tell_gpu(process_, *record);
     auto file = tuning_.topology_file();
     if (!file.ok()) {
         ignore_file(file.status());

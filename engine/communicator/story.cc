@@ -1,6 +1,6 @@
 #include "engine/communicator/story.h"
 
-#include "engine/process/trace.h"
+#include "engine/meeting/flags.h"
 #include "machine/topology_links.h"
 
 #include <algorithm>
@@ -84,13 +84,15 @@ std::size_t rank_that_counts(std::span<const hetcoll_facts> facts, Fact fact, Co
 
 } // namespace
 
-void tell_gpu(Process &process, const RankRecord &record)
-{
+void tell_gpu(Process &process, const PointerInfo &pointer) noexcept
+try {
     const Log &log = process.log();
     if (!log.enabled(1) || !process.notices().first_time(Notice::kGpu)) {
         return;
     }
-    const Gpus &gpus = process.gpus();
+    Gpus &gpus = process.gpus();
+    const Result<RankRecord> found = process.place().probe(pointer, gpus);
+    const RankRecord record = found.ok() ? *found : RankRecord{};
     const std::string numa =
         record.numa == kUnknownNuma ? "" : ", NUMA " + std::to_string(record.numa);
     const std::string adapter =
@@ -99,6 +101,7 @@ void tell_gpu(Process &process, const RankRecord &record)
                  record.model[0] == '\0' ? "of an unknown model" : record.model,
                  print_bus_id(record.bus).c_str(), numa.c_str(), adapter.c_str(),
                  gpus.driver_version().c_str(), gpus.is_emulated() ? ", emulated" : "");
+} catch (const std::bad_alloc &) { // the story lacks this line
 }
 
 void tell_node(Process &process, const NodeGroup &group, const Placement &placement,
@@ -159,11 +162,13 @@ void tell_differences(Process &process, std::span<const hetcoll_facts> facts)
 
 void Story::tell(const Log &log, const CallRecord &record, std::size_t small_limit) noexcept
 {
+    const bool device = any(record.memory, kDeviceMemory) && !told_device_;
     const bool larger = record.bytes > small_limit && !told_larger_;
-    if (record.rank != 0 || (!larger && !log.enabled(2))) {
+    const bool first = device || larger;
+    if (record.rank != 0 || (!first && !log.enabled(2))) {
         return;
     }
-    bool is_new = larger;
+    bool is_new = first;
     if (log.enabled(2) && told_.size() < kMostKinds) {
         try {
             const int power = record.bytes <= 1 ? 0 : std::bit_width(record.bytes - 1);
@@ -172,6 +177,7 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
         } catch (const std::bad_alloc &) { // then it is told again
         }
     }
+    told_device_ = told_device_ || device;
     told_larger_ = told_larger_ || larger;
     if (!is_new) {
         return;
@@ -184,7 +190,7 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
     if (log.enabled(2)) {
         std::snprintf(number, sizeof number, " %u", record.comm_id);
     }
-    hetcoll::log(log, larger ? 1 : 2,
+    hetcoll::log(log, first ? 1 : 2,
                  "hetcoll: communicator%s of %d rank%s: %s of %zu bytes by %s, path %s%s", number,
                  record.comm_size, record.comm_size == 1 ? "" : "s", record.call, record.bytes,
                  algorithm_of(record), path_name(path_of(record)), chunks);

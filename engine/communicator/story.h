@@ -1,7 +1,7 @@
 // coll_hetcoll_verbose: what a job is made of, told once, for people who know NCCL_DEBUG=INFO.
 // Level 1 has a line a fact: each rank's GPU; of each node the links, who reads whose memory, and
 // what algorithms are chosen by; what ranks have set differently; of each communicator who serves
-// its first larger call. Level 2 has a line for each kind of call too.
+// its first call on device memory and its first larger one. Level 2 has a line for each kind of call too.
 #pragma once
 
 #include "engine/communicator/known_peers.h"
@@ -9,7 +9,6 @@
 #include "engine/process/call_record.h"
 #include "engine/process/process.h"
 #include "machine/ranks.h"
-#include "topology/record.h"
 
 #include <cstddef>
 #include <set>
@@ -19,8 +18,8 @@
 
 namespace hetcoll {
 
-// This rank's: once a process.
-void tell_gpu(Process &process, const RankRecord &record);
+// This rank's, in whose memory `pointer` is: once a process.
+void tell_gpu(Process &process, const PointerInfo &pointer) noexcept;
 
 // Why the ranks of a node do not read each other's memory; null: they do, as far as they reach it.
 using WhyNot = const char *;
@@ -41,7 +40,7 @@ private:
     // The content of a line: call, power of two of the bytes, who served it, path.
     using Kind = std::tuple<std::string, int, std::string, CallPath>;
 
-    bool told_larger_ = false;
+    bool told_device_ = false, told_larger_ = false;
     std::set<Kind> told_;
 };
 
