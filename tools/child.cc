@@ -97,7 +97,13 @@ void read_all(int input, const ChildCommand &command, ChildEnd &end,
 {
     std::string text;
     std::array<char, 4096> part{};
+    const auto slow = Clock::now() + kSlow;
+    bool was_slow = !command.on_slow;
     while (true) {
+        if (!was_slow && Clock::now() >= slow) {
+            was_slow = true;
+            command.on_slow();
+        }
         end.signal = caught_signal;
         end.timed_out = Clock::now() >= command.deadline;
         if (end.signal != 0 || end.timed_out) {

@@ -15,7 +15,9 @@ struct ChildCommand {
     std::vector<std::string> arguments;                           // the program first
     std::vector<std::pair<std::string, std::string>> environment; // in addition to ours
     Clock::time_point deadline;
+    std::function<void()> on_slow{}; // called when the child has run for kSlow; may be empty
 };
+inline constexpr std::chrono::seconds kSlow{3};
 
 struct ChildEnd {
     int status = 0; // of waitpid()

@@ -12,7 +12,8 @@ says()
 {
     local status=$1 text=$2 got=0
     shift 2
-    timeout -k 5 900 "$tune" "$@" >"$work/out" 2>&1 </dev/null || got=$?
+    timeout -k 5 900 "$tune" "$@" >"$work/all" 2>&1 </dev/null || got=$?
+    grep -v '^hetcoll_tune: job ' "$work/all" >"$work/out" # how far it is
     [ "$got" -eq "$status" ] && grep -qF -- "$text" "$work/out" && [ "$(wc -l <"$work/out")" -eq 1 ]
     verdict $? "$text"
 }
@@ -115,7 +116,7 @@ few=
 case ${HETCOLL_SANITIZER:-} in ?*) few='--sizes 8,8K,64K' ;; esac
 # shellcheck disable=SC2086
 timeout -k 5 900 "$tune" --quick $few --output "$work/quick.json" >"$work/out" 2>&1 </dev/null &&
-    [ "$(wc -l <"$work/out")" -eq 1 ] && ls "$work"/quick.*.measurements >>"$work/files"
+    [ "$(grep -vc "^hetcoll_tune: job " "$work/out")" -eq 1 ] && ls "$work"/quick.*.measurements >>"$work/files"
 verdict $? 'hetcoll_tune --quick ends with a table, the measurements and one line'
 "$HETCOLL_BUILDDIR/hetcoll_info" --explain --bytes 1M --ranks 2 --ranks-per-gpu 2 --table "$work/quick.json" >"$work/out" 2>&1
 verdict $? 'hetcoll_info reads the table'
@@ -164,6 +165,9 @@ verdict $? 'what three jobs leave undecided is measured in six more'
 says 1 'cannot be started (No such file or directory)' --quick --output "$work/t.json" --mpirun "$work/none"
 says 1 'cannot be written' --quick --output /proc/none/t.json
 says 1 'hetcoll is not in this Open MPI' --quick --output "$work/t.json" -- --mca coll ^hetcoll
+script 'echo before; dashes=$(printf "%40s" | tr " " -); echo "$dashes"; echo "There are not enough slots"; echo "for 9 ranks:"
+    echo; echo "  a program"; echo "$dashes"; exit 1'
+says 1 'ended with status 1: There are not enough slots for 9 ranks:' --quick --output "$work/t.json" --mpirun "$work/mpirun"
 # shellcheck disable=SC2016
 script 'kill -9 $$'
 says 1 'ended with signal 9' --quick --output "$work/t.json" --mpirun "$work/mpirun"

@@ -92,11 +92,30 @@ ChildCommand command_of(const TuneOptions &options, const Job &job, double secon
     return command;
 }
 
-// What a job said.
+// The output of a job.
 struct JobOutput {
     std::vector<Sample> samples{};
     std::string problem{}, last_line{};
+    // mpirun puts an error between two lines of dashes: the first paragraph of the first such block.
+    std::string reason{};
+    bool in_block = false, in_reason = false;
 };
+
+void read_text(const std::string &line, JobOutput &output)
+{
+    const bool is_blank = line.find_first_not_of(" \t\r") == std::string::npos;
+    const bool is_dashes = !is_blank && line.find_first_not_of("-\r") == std::string::npos;
+    if (is_dashes) {
+        output.in_block = !output.in_block;
+        output.in_reason = output.in_block && output.reason.empty();
+    } else if (is_blank) {
+        output.in_reason = output.in_reason && output.reason.empty();
+    } else if (output.in_reason) {
+        output.reason += (output.reason.empty() ? "" : " ") + line;
+    } else {
+        output.last_line = line;
+    }
+}
 
 void read_message(const std::string &message, JobOutput &output, ProgressBar &progress)
 {
@@ -121,8 +140,8 @@ void read_line(const std::string &line, JobOutput &output, ProgressBar &progress
     for (const std::string &message : messages) {
         read_message(message, output, progress);
     }
-    if (messages.empty() && line.find_first_not_of(" -\t\r") != std::string::npos) {
-        output.last_line = line;
+    if (messages.empty()) {
+        read_text(line, output);
     }
 }
 
@@ -142,10 +161,11 @@ Status failure(const TuneOptions &options, const Job &job, const ChildEnd &end,
         return error(Errc::kInvalid, "%s", output.problem.c_str());
     }
     const bool exited = WIFEXITED(end.status);
+    const std::string &why = output.reason.empty() ? output.last_line : output.reason;
     return error(Errc::kInvalid, "%s: %s ended with %s %d%s%s", what.c_str(),
                  options.mpirun.c_str(), exited ? "status" : "signal",
                  exited ? WEXITSTATUS(end.status) : WTERMSIG(end.status),
-                 output.last_line.empty() ? "" : ": ", output.last_line.c_str());
+                 why.empty() ? "" : ": ", why.c_str());
 }
 
 class Runner {
@@ -154,7 +174,7 @@ public:
         : options_(options), start_(start),
           deadline_(after(std::max(options.limit_s - kFinishSeconds, 1.0))),
           progress_("hetcoll_tune", options.repetitions * static_cast<int>(kinds.size()),
-                    !options.quick)
+                    true)
     {
         for (const JobKind &kind : kinds) {
             measured_.push_back({kind});
