@@ -78,7 +78,7 @@ std::string osu_memory(const std::string &word)
                      : "";
 }
 
-// What goes with MPI_Allreduce alone, or with one place.
+// Refuses options that need MPI_Allreduce alone, or one place.
 Status check_combination(const Options &options)
 {
     const bool others = options.collectives != std::vector{Collective::kAllreduce};

@@ -18,7 +18,7 @@ namespace hetcoll {
 class RankFile {
 public:
     // `pattern` is a path in which %r is the rank and %p the process id; without either ".RANK" is
-    // added. What was in the file is lost. It is this user's and has no other name, so that nobody
+    // added. The old content is lost. It is this user's and has no other name, so that nobody
     // can make hetcoll empty another file. The error names `parameter` and the file.
     static Result<std::unique_ptr<RankFile>> open(const char *parameter, std::string_view pattern,
                                                   int rank);
@@ -43,7 +43,7 @@ public:
     }
 
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
-    // Of whole lines; ask from `fail`.
+    // The bytes of whole lines; ask from `fail`.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     // A part of the line that failed is left in the file; ask from `fail`.
     [[nodiscard]] bool has_part() const noexcept { return has_part_; }
