@@ -1,7 +1,8 @@
 #!/bin/bash
-# papers.sh [--small] [BUILD [PAPER...]]: the headline figures of the four papers that hetcoll follows, next to ours on
-# the same case. Papers are awan, blink, netreduce and hetpipe. Writes a results file to stdout; docs/papers.md shows
-# parts of it (bench/papers/page.py). Some minutes of one core. --small makes a few rows of each table, for a test.
+# papers.sh [--small] [BUILD [PAPER...]]: the headline figures of the four papers that hetcoll follows, next to ours for
+# the same case. Papers are awan, blink, netreduce and hetpipe. Writes a results file to stdout. bench/papers/page.py
+# copies parts of it to docs/internals/papers.md. Takes some minutes of one core. --small makes a few rows of each table,
+# for a test.
 set -u
 small=
 [ "${1:-}" = --small ] && small=--small && shift

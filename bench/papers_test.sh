@@ -1,5 +1,5 @@
 #!/bin/sh
-# docs/papers.md shows what bench/results/papers.txt has, and bench/papers.sh still makes every table of it.
+# docs/internals/papers.md shows what bench/results/papers.txt has, and bench/papers.sh still makes every table of it.
 set -u
 cd "$HETCOLL_SRCDIR" || exit 1
 [ -x "$HETCOLL_BUILDDIR/hetcoll_sim" ] && command -v python3 >/dev/null || exit 77

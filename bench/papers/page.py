@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""page.py [--write]: the blocks of docs/papers.md that begin with "## NAME:" are the sections of
+"""page.py [--write]: the blocks of docs/internals/papers.md that begin with "## NAME:" are the sections of
 bench/results/papers.txt of these names. Says which are not, or with --write makes them so."""
 
 import pathlib
@@ -7,7 +7,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE, RESULTS = ROOT / "docs" / "papers.md", ROOT / "bench" / "results" / "papers.txt"
+PAGE, RESULTS = ROOT / "docs" / "internals" / "papers.md", ROOT / "bench" / "results" / "papers.txt"
 
 
 def sections():
