@@ -3,9 +3,9 @@
 //   hetcoll measurements 1
 //   machine NAME
 //   fact KEY VALUE...                   the fingerprint, a line each
-//   cpu read|write BYTES CPU_US COPY_US a small vector in device memory: processor and copy,
-//   medians columns ...                         the names of what follows, for the reader ALGORITHM
-//   BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
+//   cpu read|write BYTES CPU_US COPY_US medians for a small vector: by the processor, by a copy
+//   columns ...                         names of the columns that follow, for the reader
+//   ALGORITHM BETWEEN RANKS NODES PER_NODE_MIN PER_NODE_MAX PER_GPU ELEMENT OP MEMORY
 //       BYTES CHUNK MIN_US MEDIAN_US P90_US [JOB]    (one line, one repetition)
 //
 // BETWEEN is '-' except for the hierarchy; CHUNK 0 is that of the price; # begins a
