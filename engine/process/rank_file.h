@@ -18,8 +18,8 @@ namespace hetcoll {
 class RankFile {
 public:
     // `pattern` is a path in which %r is the rank and %p the process id; without either ".RANK" is
-    // added. The old content is lost. It is this user's and has no other name, so that nobody
-    // can make hetcoll empty another file. The error names `parameter` and the file.
+    // added. The file's old content is lost. The file is this user's and has no other name, so
+    // that nobody can make hetcoll empty another file. The error names `parameter` and the file.
     static Result<std::unique_ptr<RankFile>> open(const char *parameter, std::string_view pattern,
                                                   int rank);
     [[nodiscard]] static std::string expand(std::string_view pattern, int rank);
