@@ -34,7 +34,7 @@ public:
             hetcoll::tell_gpu(process_, device);
         }
     }
-    // Once. What this rank said of its memory goes into the record.
+    // Call it one time. The record gets what this rank said of its memory.
     void end(int result, Flags said) noexcept;
 
     CallRecord record;
