@@ -1,7 +1,8 @@
 #!/bin/bash
 # instructions.sh BUILD_DIR [BASE_BUILD_DIR]: counts the instructions of one call on a rank, with callgrind: 8 bytes,
 # 2 ranks, every collective on static host memory, Allreduce on the emulated GPU's, and MPI_Comm_dup, a first call and
-# MPI_Comm_free. The least of 100 calls counts, on the rank that has fewer: there no rank waits for another. Columns are
+# MPI_Comm_free. The least of 100 calls counts, on the rank that has fewer. Both ranks and the emulated GPU share one
+# core and yield it, so that a rank that asks once more finds what it waits for: polls do not count. Columns are
 # Open MPI without hetcoll, with the component of BASE_BUILD_DIR if given, with that of BUILD_DIR, and how many of the
 # last are in hetcoll's own code. Writes a results file to stdout. CALLS picks some of the calls. Needs valgrind, and
 # `make bench/counted_calls` in BUILD_DIR.
@@ -24,6 +25,7 @@ elif ! command -v valgrind >/dev/null; then
 fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+core=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')
 
 # count BUILD_DIR COMPONENTS CALL: prints the instructions of the call, and those of hetcoll's code among them.
 count()
@@ -34,7 +36,7 @@ count()
     [ -e "$1/component/mca_coll_hetcoll.so" ] || { echo "instructions.sh: no component in $1" >&2; exit 1; }
     OMPI_MCA_mca_base_component_path=$(component_path "$1") OMPI_MCA_coll_hetcoll_tuning_table=none \
         OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 EMU_NODE="instructions.$$" \
-        timeout 300 "$mpirun" --mca pml ob1 --mca coll "$2" -n 2 valgrind --tool=callgrind -q \
+        timeout 300 taskset -c "$core" "$mpirun" --mca pml ob1 --mca coll "$2" -n 2 valgrind --tool=callgrind -q \
         --callgrind-out-file="$work/out.%p" --dump-after=hetcoll_counted_call \
         --toggle-collect=hetcoll_counted_call "$build/bench/counted_calls" "$word" "$memory" \
         >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
