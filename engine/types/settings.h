@@ -24,154 +24,146 @@
  *   level    of Open MPI's information, 1 to 9 */
 #define HETCOLL_PARAMETERS                                                                         \
     HETCOLL_PARAMETER(INT, priority, 95, HETCOLL_ANY_NUMBER, VITAL, START, SPEED, 6,               \
-        "A component with a higher priority takes MPI_Allreduce instead (Open MPI's cuda has 78, " \
-        "tuned 30); negative: off")                                                                \
+        "Components with a higher priority take MPI_Allreduce instead (Open MPI's cuda 78, "       \
+        "tuned 30). Negative: off")                                                                \
     HETCOLL_PARAMETER(BOOL, enable, true, NULL, LOCAL, START, SPEED, 3,                            \
-        "false leaves every communicator to the other components")                                 \
+        "false: leave every communicator to the other components")                                 \
     HETCOLL_PARAMETER(INT, verbose, 0, HETCOLL_ANY_NUMBER, LOCAL, START, SPEED, 3,                 \
-        "1 tells what the job is made of, each fact once: version, settings, GPUs, links, who "    \
-        "serves MPI_Allreduce on each communicator, and the first time that a call on device "     \
-        "memory could not run in kernels. 2: that every time, and each kind of call")              \
-    HETCOLL_PARAMETER(TEXT, verbose_file, "", NULL, ALIKE, START, SPEED, 5,                        \
-        "A file for the lines of coll_hetcoll_verbose, in place of stderr: %r in its name is the " \
-        "rank, %p the process id; without either .RANK is added. Errors go to both")               \
+        "1: print each fact of the job once: settings, GPUs, links, the component that serves "    \
+        "MPI_Allreduce, the first call on device memory that could not run in kernels. 2: every "  \
+        "such call, and each kind of call")                                                        \
     HETCOLL_PARAMETER(WORD, fallback, "auto", "auto or never", ALIKE, START, SPEED, 5,             \
-        "auto: --mca coll hetcoll brings in the other components for what hetcoll does not serve. "\
-        "never: it does not")                                                                      \
+        "auto: --mca coll hetcoll also loads the components for calls that hetcoll does not "      \
+        "serve. never: it does not")                                                               \
     HETCOLL_PARAMETER(BYTES, small_limit, 8192, HETCOLL_RANGE(0, HETCOLL_MAX_SMALL_LIMIT, NULL),   \
         LEAST, START, SPEED, 5,                                                                    \
-        "All ranks reduce vectors of up to this many bytes (at most 16384) in host memory, in "    \
-        "one exchange, or on a node by one kernel if that costs less. Up to four times as many (at " \
-        "most 32768) go the same way where it costs less than the other algorithms")               \
+        "Vectors of up to this many bytes (at most 16384) are reduced in host memory in one "      \
+        "exchange, or by one kernel on a node if that costs less. Up to four times as large (at "  \
+        "most 32768) they go this way if it costs least")                                          \
     HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
-        "The processor reads vectors of up to this many bytes out of device memory itself, where " \
-        "it can map that. 0: never. -1: as hetcoll_tune has measured, else 2048, or 16384 on "     \
-        "machines where device memory is coherent. docs/cpu-path.md")                              \
+        "Largest vector in bytes that the processor reads from device memory it can map, "         \
+        "without a copy. 0: never. -1: as measured by hetcoll_tune, else 2048, or 16384 if "       \
+        "device memory is coherent. docs/internals/latency.md")                                    \
     HETCOLL_PARAMETER(INT, cpu_write_limit, -1,                                                    \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
-        "The same of writing results. -1: as measured, else 16384")                                \
+        "Like cpu_read_limit, but for writing results. -1: as measured, else 16384")               \
     HETCOLL_PARAMETER(BYTES, chunk_bytes, 0, HETCOLL_RANGE(4096, 64ul << 20, "to choose"),         \
         LEAST, FIRST_CALL, SPEED, 5,                                                               \
-        "Most bytes in one message, 4096 to 64M; 0: by size")                                      \
+        "Largest message in bytes, 4096 to 64M. 0: by size")                                       \
     HETCOLL_PARAMETER(TEXT, algorithm, "auto", NULL, LEAST, FIRST_CALL, SPEED, 5,                  \
-        "An algorithm to use wherever it can run: auto (by table or price, docs/tuning.md)"        \
+        "Algorithm to use wherever it can run: auto (by table or price, docs/tuning.md)"           \
         HETCOLL_ALGORITHMS(HETCOLL_COMMA_NAME))                                                    \
     HETCOLL_PARAMETER(BOOL, adapt_chunk, false, NULL, LEAST, START, SPEED, 5,                      \
-        "true: look for the best chunk in the first calls of a kind (at most 20), unless the "     \
-        "table gives it")                                                                          \
+        "true: try chunk sizes in the first calls of each kind (at most 20), unless the table "    \
+        "gives one")                                                                               \
     HETCOLL_PARAMETER(INT, rack_nodes, 0, HETCOLL_RANGE(1, HETCOLL_MAX_RACK_NODES, "if not known"),\
         LEAST, START, SPEED, 5,                                                                    \
-        "Nodes that hang on one switch, counted in the order of the communicator's nodes: large "  \
-        "messages stay among them where that costs less; 0: not known. docs/schedules.md")         \
+        "Nodes on one switch, in the order of the communicator's nodes: large messages stay "      \
+        "among them where that costs less. 0: not known. docs/internals/schedules.md")             \
     HETCOLL_PARAMETER(INT, rack_gbps, 0,                                                           \
         HETCOLL_RANGE(1, HETCOLL_MAX_RACK_GBPS, "for as much as its nodes send"),                  \
         LEAST, START, SPEED, 5,                                                                    \
-        "Rate in GB/s of all links of such a switch to the others, in one direction; 0: as much "  \
-        "as its nodes send")                                                                       \
+        "Rate in GB/s from one such switch to all others, in one direction. 0: as much as its "    \
+        "nodes send")                                                                              \
     HETCOLL_PARAMETER(TEXT, shares, "off", NULL, SAME, START, SPEED, 5,                            \
-        "How much of a vector each rank reduces if links are unequal: off, auto (by the links' "   \
-        "rates), or a number for each rank, 3,3,0,2. docs/unequal-links.md")                       \
+        "How much of a vector each rank reduces if links are unequal: off, auto (by their "        \
+        "rates), or a number for each rank, 3,3,0,2. docs/unequal-gpus.md")                        \
     HETCOLL_PARAMETER(BOOL, skew, false, NULL, LEAST, START, SPEED, 5,                             \
-        "true: find a rank that always comes late, and let the others begin without it. "          \
-        "docs/late-ranks.md")                                                                      \
+        "true: find a rank that always comes last, and start without it. docs/unequal-gpus.md")    \
     HETCOLL_PARAMETER(WORD, check, "on", "on or off", MOST, START, SPEED, 5,                       \
-        "on: ranks that call differently (count, type, op, root, collective) all get an MPI error, "\
-        "and one line shows both calls. off on any rank: nobody looks. docs/troubleshooting.md")   \
+        "on: ranks that call differently (count, type, op, root, collective) all get an MPI "      \
+        "error. off on any rank: calls are not compared. docs/troubleshooting.md")                 \
     HETCOLL_PARAMETER(INT, report_after, 60,                                                       \
         HETCOLL_RANGE(1, 1000000, "for no line"), LOCAL, START, SPEED, 5,                          \
-        "Seconds after which a rank that waits says for whom, in one line, and again after 4 and " \
-        "16 times as many; 0: never. docs/troubleshooting.md")                                     \
+        "Seconds until a waiting rank names the ranks that it waits for, and again after 4 and "   \
+        "16 times as many. 0: never. docs/troubleshooting.md")                                     \
     HETCOLL_PARAMETER(BOOL, reproducible, false, NULL, MOST, START, RESULTS, 5,                    \
-        "true: the same bits whatever the algorithm, the chunks, the nodes and the placement")     \
+        "true: the same bits whatever the algorithm, chunks, nodes and placement")                 \
     HETCOLL_PARAMETER(WORD, accumulate, "float", "float or element", MOST, START, RESULTS, 5,      \
-        "Sums of half and bfloat16. float: kernels and processors that add many numbers at once "  \
-        "keep the sum in float and round it once. element: they round after every addition. "      \
-        "docs/precision.md")                                                                       \
+        "Sums of half and bfloat16. float: where several numbers are added together, keep the "    \
+        "sum in float and round it once. element: round after every addition. docs/precision.md")  \
     HETCOLL_PARAMETER(INT, fixed_point, 0, HETCOLL_RANGE(1, 60, "for sums as floats"),             \
         SAME, START, RESULTS, 5,                                                                   \
-        "Add floats and doubles as integers with this many bits behind the point, 1 to 60: the "   \
-        "same bits in any order. A number that is too large for it is an error. 0: as floats. "    \
-        "docs/fixed-point.md")                                                                     \
+        "Add floats and doubles as integers with this many bits (1 to 60) after the binary "       \
+        "point: the same bits in any order, an error if a number is too large. 0: as floats. "     \
+        "docs/precision.md")                                                                       \
     HETCOLL_PARAMETER(TEXT, aggregators, "", NULL, SAME, START, SPEED, 5,                          \
-        "Reduction servers for larger vectors (hetcoll_aggregator), HOST:PORT,.... If there are "  \
-        "several, each serves some of the ranks, and a spine adds up their sums. "                 \
-        "docs/in-network.md")                                                                      \
+        "Reduction servers for larger vectors, HOST:PORT,.... If there are several, each serves "  \
+        "some of the ranks and a spine adds their sums. docs/aggregators.md")                      \
     HETCOLL_PARAMETER(TEXT, aggregator_key, "", NULL, ALIKE, START, SPEED, 5,                      \
-        "File with the key of the aggregators, readable by its owner alone; NAME:FILE where they " \
-        "have several keys")                                                                       \
+        "File with the aggregators' key, readable by its owner alone. NAME:FILE if they have "     \
+        "several")                                                                                 \
     HETCOLL_PARAMETER(INT, aggregator_window, 8, HETCOLL_RANGE(1, 64, NULL), ALIKE, START, SPEED, 5,\
-        "Most messages to an aggregator in flight, 1 to 64")                                       \
+        "Most messages in flight to one aggregator, 1 to 64")                                      \
     HETCOLL_PARAMETER(TEXT, aggregator_rdma, "", NULL, LOCAL, START, SPEED, 5,                     \
-        "Device of this machine for RDMA to the aggregators, as UCX calls it (mlx5_0:1), or any. " \
-        "Vectors go that way, not encrypted, if the aggregator has --rdma. docs/aggregators.md")   \
+        "Local device for RDMA to the aggregators, named as in UCX (mlx5_0:1), or any. Vectors "   \
+        "go that way, not encrypted, if the aggregator has --rdma. docs/aggregators.md")           \
     HETCOLL_PARAMETER(BYTES, aggregator_copy, 16ul << 20,                                          \
         HETCOLL_RANGE(64ul << 10, HETCOLL_NO_LIMIT, NULL), ALIKE, START, SPEED, 5,                 \
-        "Most bytes of the input that a call in place keeps until all ranks have the result from " \
-        "their aggregators; larger vectors go in several parts")                                   \
+        "Most bytes of input that a call in place keeps until all ranks have the result. Larger "  \
+        "vectors go in several parts")                                                             \
     HETCOLL_PARAMETER(BOOL, recognize_ops, true, NULL, ALIKE, START, SPEED, 5,                     \
-        "false: leave every user-defined operation to Open MPI")                                   \
+        "false: leave all user-defined operations to Open MPI")                                    \
     HETCOLL_PARAMETER(TEXT, user_ops, "", NULL, SAME, START, SPEED, 5,                             \
-        "Functions of user-defined operations that run in kernels: SYMBOL=TYPE:OP,... with TYPE "  \
-        "half or bfloat16 and OP sum, prod, min or max")                                           \
+        "User-defined operations to run in kernels: SYMBOL=TYPE:OP,... with TYPE half or "         \
+        "bfloat16 and OP sum, prod, min or max")                                                   \
     HETCOLL_PARAMETER(BOOL, progress_thread, false, NULL, LOCAL, START, SPEED, 5,                  \
-        "true: a thread of hetcoll advances MPI_Iallreduce and persistent operations while the "   \
-        "program computes. It needs a processor core of its own and MPI_THREAD_MULTIPLE; without " \
-        "the latter one line says so, and it is off")                                              \
+        "true: a thread advances MPI_Iallreduce and persistent operations while the program "      \
+        "computes. It needs a core of its own and MPI_THREAD_MULTIPLE, else it stays off with a "  \
+        "line")                                                                                    \
     HETCOLL_PARAMETER(WORD, ipc, "auto", "auto or never", LEAST, START, SPEED, 5,                  \
-        "auto: map the GPU memory of other ranks on the node if a trial succeeds, docs/ipc.md. "   \
-        "never: do not")                                                                           \
+        "auto: map the GPU memory of other ranks on the node if a trial succeeds. never: do "      \
+        "not. docs/internals/ipc.md")                                                              \
     HETCOLL_PARAMETER(TEXT, node, "", NULL, LOCAL, START, SPEED, 5,                                \
-        "A word: ranks with different words count as ranks on different nodes")                    \
+        "Any word: ranks with different words count as on different nodes")                        \
     HETCOLL_PARAMETER(TEXT, adapters, "", NULL, SAME, START, SPEED, 5,                             \
-        "Transports of UCX, rc, by which the ranks of a node may send part of a vector through "   \
-        "its network adapters, where packed trees leave these idle: needs a UCX with CUDA and a "  \
-        "topology with adapters. docs/trees.md")                                                   \
+        "UCX transports (rc) that send part of a vector between ranks of a node over its "         \
+        "network adapters, where packed trees leave these idle. They need UCX with CUDA and a "    \
+        "topology with adapters. docs/internals/trees.md")                                         \
     HETCOLL_PARAMETER(TEXT, topology_file, "", NULL, ALIKE, START, SPEED, 5,                       \
-        "A file with the links, used instead of those found: FILE or FILE:GPUS, as "               \
-        "hetcoll_info --topology --write makes it, of hwloc, or a shipped one by name. "           \
-        "docs/topology.md")                                                                        \
+        "Links from this file instead of the detected ones: FILE or FILE:GPUS, from "              \
+        "hetcoll_info topology --write or hwloc, or the name of a shipped one. docs/topology.md")  \
     HETCOLL_PARAMETER(TEXT, tuning_table, "auto", NULL, SAME, START, SPEED, 5,                     \
-        "Measured choices of algorithms. auto: hetcoll/tuning_table.json of sysconfdir "           \
-        "(hetcoll_tune writes it), else of the data folder, PREFIX/share; none; or a file")        \
+        "Measured choices of algorithms. auto: hetcoll/tuning_table.json in sysconfdir (written "  \
+        "by hetcoll_tune), else in the data folder, PREFIX/share. none: no table. Or a file")      \
     HETCOLL_PARAMETER(WORD, pointer_cache, "validated", "validated, hooked or off",                \
         ALIKE, START, SPEED, 5,                                                                    \
-        "What is remembered of device buffers: validated (one driver query confirms each use), "   \
-        "hooked (no query, needs UCX's memory hooks), off. docs/pointer-cache.md")                 \
+        "How device pointers are remembered: validated (one driver query confirms each use), "     \
+        "hooked (no query, needs UCX's memory hooks), off. docs/internals/pointer-cache.md")       \
     HETCOLL_PARAMETER(WORD, pre_sync, "legacy", "legacy or context", ALIKE, START, RESULTS, 5,     \
-        "What the call waits for before it reads the buffers: legacy (work on the legacy default " \
-        "stream), context (all work of the context). docs/streams.md")                             \
+        "Work that a call waits for before it reads the buffers: legacy (of the legacy default "   \
+        "stream), context (all of the context). docs/streams.md")                                  \
     HETCOLL_PARAMETER(WORD, streams, "legacy", "legacy or independent", LOCAL, START, SPEED, 5,    \
-        "legacy: hetcoll's streams wait for what the program has put on the legacy default "       \
-        "stream. independent: they wait for none of the program's, which has to synchronise "      \
-        "before each call. docs/streams.md")                                                       \
+        "legacy: hetcoll's streams wait for the program's work on the legacy default stream. "     \
+        "independent: they do not, and the program must synchronise before each call. "            \
+        "docs/streams.md")                                                                         \
     HETCOLL_PARAMETER(WORD, queued_calls, "prepared", "prepared or all",                           \
         LOCAL, START, SPEED, 5,                                                                    \
-        "Which calls hetcoll_stream.h queues; others synchronise. prepared: those whose copies "   \
-        "and kernels the stream is given beforehand. all: others too, beside which a program "     \
-        "hangs that frees memory, copies or loads kernels. docs/streams.md")                       \
+        "Calls that hetcoll_stream.h queues; others synchronise. prepared: those whose copies "    \
+        "and kernels the stream gets beforehand. all: others too; programs then hang if they "     \
+        "free memory, copy or load kernels meanwhile. docs/streams.md")                            \
     HETCOLL_PARAMETER(WORD, pml_device, "auto", "auto, never or always", ALIKE, START, SPEED, 5,   \
-        "Hand device pointers to Open MPI's messages. auto: if pml ob1 is CUDA-aware and a trial " \
-        "succeeds. always: if the trial succeeds, which crashes if messages do not take device "   \
-        "memory. never: through pinned memory. Memory that cuMemAlloc (cudaMalloc) did not make "  \
-        "always goes that way: managed memory, pools, virtual memory management")                  \
+        "Send from device memory through Open MPI. auto: if pml ob1 is CUDA-aware and a trial "    \
+        "succeeds. always: if the trial succeeds; it crashes if messages do not take device "      \
+        "memory. never: through pinned memory, as always for memory that cuMemAlloc "              \
+        "(cudaMalloc) did not make: managed, pools, virtual memory management")                    \
     HETCOLL_PARAMETER(WORD, stage, "auto", "auto, always or never", ALIKE, START, SPEED, 5,        \
-        "Other collectives on device memory. auto: if Open MPI says that it is not CUDA-aware, "   \
-        "copy all of them to the host and back; else copy reductions, and memory that its CUDA "   \
-        "support does not take everywhere. always, never. docs/collectives.md")                    \
+        "Copy other collectives on device memory to the host and back. auto: all if Open MPI is "  \
+        "not CUDA-aware; else reductions, and memory that its CUDA support does not take "         \
+        "everywhere. always, never. docs/collectives.md")                                          \
     HETCOLL_PARAMETER(BYTES, stage_pinned, 256ul << 20, HETCOLL_ANY_SIZE, ALIKE, START, SPEED, 5,\
-        "A larger buffer gets a pageable copy on the host, reached through a few pinned slots: "   \
+        "Above this many bytes the host copy is pageable, reached through a few pinned slots: "    \
         "slower, but it pins only 4 MiB")                                                          \
     HETCOLL_PARAMETER(TEXT, trace, "", NULL, ALIKE, START, SPEED, 5,                               \
-        "A file that gets one line of JSON for each call, for hetcoll_info --trace: %r in its "    \
-        "name is the rank, %p the process id; without either .RANK is added. "                     \
-        "docs/observability.md")                                                                   \
+        "File for one line of JSON per call, for hetcoll_info trace. %r in its name is the "       \
+        "rank, %p the process id; without either .RANK is added. docs/observability.md")           \
     HETCOLL_PARAMETER(BYTES, max_memory, 1ul << 30,                                                \
         HETCOLL_RANGE(256ul << 10, HETCOLL_NO_LIMIT, "for no bound"), ALIKE, START, SPEED, 5,      \
-        "Most bytes of page-locked and device memory that a process holds (at least 262144); 0: "  \
-        "no bound")                                                                                \
+        "Most bytes of page-locked and device memory that a process holds (at least 262144). 0: "  \
+        "no limit")                                                                                \
     HETCOLL_PARAMETER(BYTES, max_mapped, 0, HETCOLL_ANY_SIZE, ALIKE, START, SPEED, 5,            \
-        "Most bytes of peers' memory that stay mapped between calls; 0: half of what the GPU has")
+        "Most bytes of other ranks' GPU memory mapped between calls. 0: half of the GPU's memory")
 /* clang-format on */
 #define HETCOLL_COMMA_NAME(constant, enumerator, name, ...) ", " #name
 /* clang-format off */

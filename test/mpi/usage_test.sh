@@ -1,6 +1,7 @@
 #!/bin/bash
 # usage_test.sh [--write]: the tables of parameters and counters in docs/usage.md are what ompi_info says
-# of the component: names, defaults and help. With --write they become that.
+# of the component: names, defaults and help, with one row for all time_X that time calls_X. With --write they
+# become that.
 set -u
 build=${HETCOLL_BUILDDIR:-$PWD}
 page=${HETCOLL_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/docs/usage.md
@@ -29,6 +30,7 @@ rows()
             }
             return value
         }
+        function of_calls(name) { return "calls_" substr(name, length("coll_hetcoll_time_") + 1) }
         $3 == "hetcoll" && $4 == kind && $5 !~ /stream_functions|_version$/ { # not to be set
             # The value may have colons, and quotes around it if it has.
             said = substr($0, length($1 $2 $3 $4 $5 $6) + 7)
@@ -44,11 +46,17 @@ rows()
                 name = names[i]
                 value = about[name, "value"]
                 value = about[name, "type"] == "unsigned_long" ? bytes(value) : value
+                if (kind == "pvar" && about[name, "help"] == "Nanoseconds in " of_calls(name)) {
+                    if (!times++) {
+                        print "| `time_...` | Nanoseconds in the calls that `calls_...` counts |"
+                    }
+                    continue
+                }
                 row = "| `" (kind == "pvar" ? substr(name, length("coll_hetcoll_") + 1) : name) "` |"
                 row = row (kind == "pvar" ? "" : " " (value == "" ? "none" : value) " |")
                 print row " " about[name, "help"] " |"
             }
-        }' "$work/info" | sed -E 's,docs/([a-z-]+)\.md,[\1](\1.md),g'
+        }' "$work/info" | sed -E 's,docs/((internals/)?([a-z-]+))\.md,[\3](\1.md),g'
 }
 
 # replace FIRST KIND: the rows below the heading of a table whose first line begins with FIRST.
