@@ -13,16 +13,15 @@
 /* clang-format off */
 #define HETCOLL_COUNTERS                                                                           \
     HETCOLL_COUNTER(CALLS_PREVIOUS, calls_previous, COUNTER,                                       \
-        "MPI_Allreduce calls on host memory left to the previous module. Where no rank can have a "\
-        "GPU hetcoll is not called")                                                               \
+        "MPI_Allreduce calls on host memory left to the previous component. None are counted "     \
+        "where no rank can have a GPU")                                                            \
     HETCOLL_COUNTER(CALLS_STAGED, calls_staged, COUNTER,                                           \
         "MPI_Allreduce calls on device memory that Open MPI reduced on the host")                  \
     HETCOLL_ALGORITHMS(HETCOLL_CALLS_COUNTER)                                                      \
     HETCOLL_COUNTER(CALLS_COLLECTIVE, calls_collective, COUNTER,                                   \
         "MPI_Bcast, Reduce, Allgather and Reduce_scatter calls done by schedules of hetcoll")      \
     HETCOLL_COUNTER(CALLS_EARLY, calls_early, COUNTER,                                             \
-        "MPI_Allreduce calls that this rank began without the one that comes last, with "          \
-        "coll_hetcoll_skew")                                                                       \
+        "MPI_Allreduce calls that this rank began without the late one (coll_hetcoll_skew)")       \
     HETCOLL_COUNTER(CALLS_FAILED, calls_failed, COUNTER,                                           \
         "MPI_Allreduce calls that returned an error")                                              \
     HETCOLL_COUNTER(AGREEMENTS, agreements, COUNTER,                                               \
@@ -34,15 +33,15 @@
     HETCOLL_COUNTER(BYTES_DIRECT, bytes_direct, COUNTER,                                           \
         "Bytes that Open MPI sent from device memory")                                             \
     HETCOLL_COUNTER(BYTES_ADAPTER, bytes_adapter, COUNTER,                                         \
-        "Bytes sent to ranks of the same node through network adapters")                           \
+        "Bytes sent through network adapters to ranks of the same node")                           \
     HETCOLL_COUNTER(BYTES_MAPPED, bytes_mapped, COUNTER,                                           \
-        "Bytes read from or written to the memory of peers")                                       \
+        "Bytes read from or written to peers' memory")                                             \
     HETCOLL_COUNTER(MAPPINGS, mappings, COUNTER,                                                   \
-        "Mappings made of the memory of peers")                                                    \
+        "Mappings made of peers' memory")                                                          \
     HETCOLL_COUNTER(CPU_READS, cpu_reads, COUNTER,                                                 \
-        "Small calls whose vector the processor read out of device memory itself")                 \
+        "Small calls whose vector the processor read from device memory")                          \
     HETCOLL_COUNTER(CPU_WRITES, cpu_writes, COUNTER,                                               \
-        "Small calls whose sum the processor wrote to device memory itself")                       \
+        "Small calls whose sum the processor wrote to device memory")                              \
     HETCOLL_COUNTER(POINTER_HITS, pointer_hits, COUNTER,                                           \
         "Pointers that the cache knew")                                                            \
     HETCOLL_COUNTER(POINTER_MISSES, pointer_misses, COUNTER,                                       \
@@ -58,15 +57,15 @@
     HETCOLL_COUNTER(STAGED_TYPE, staged_type, COUNTER,                                             \
         "Staged calls: no kernel reduces the type")                                                \
     HETCOLL_COUNTER(STAGED_LAYOUT, staged_layout, COUNTER,                                         \
-        "Staged calls: the datatype has holes, or elements of several types")                      \
+        "Staged calls: the datatype has gaps or several types")                                    \
     HETCOLL_COUNTER(STAGED_GPU, staged_gpu, COUNTER,                                               \
         "Staged calls: this rank could not use its GPU")                                           \
     HETCOLL_COUNTER(STAGED_OTHER_RANK, staged_other_rank, COUNTER,                                 \
         "Staged calls: another rank had to")                                                       \
     HETCOLL_COUNTER(STAGED_COLLECTIVE, staged_collective, COUNTER,                                 \
-        "Calls of other collectives on device memory that Open MPI served on the host")            \
+        "Other collectives on device memory that Open MPI served on the host")                     \
     HETCOLL_COUNTER(BYTES_STAGED, bytes_staged, COUNTER,                                           \
-        "Bytes copied between device and host for calls of other collectives")                     \
+        "Bytes copied between device and host for other collectives")                              \
     HETCOLL_COUNTER(NS_PREVIOUS, time_previous, TIMER, /* from here on in the order of the calls */\
         "Nanoseconds in calls_previous")                                                           \
     HETCOLL_COUNTER(NS_STAGED, time_staged, TIMER,                                                 \
@@ -85,14 +84,13 @@
     HETCOLL_COUNTER(HELD_DEVICE, held_device, LEVEL,                                               \
         "Bytes of device memory held now")                                                         \
     HETCOLL_COUNTER(HELD_MAPPED, held_mapped, LEVEL,                                               \
-        "Bytes of the memory of peers mapped now")                                                 \
+        "Bytes of peers' memory mapped now")                                                       \
     HETCOLL_COUNTER(HELD_VIEWS, held_views, LEVEL,                                                 \
         "Bytes of device memory that the processor has mapped now")                                \
     HETCOLL_COUNTER(ARRIVAL_WAIT, arrival_wait, LEVEL, /* see choice/arrivals.h */                 \
-        "Nanoseconds that this rank waits for the last one to come, on average, with "             \
-        "coll_hetcoll_skew")                                                                       \
+        "Average nanoseconds that this rank waits for the last one (coll_hetcoll_skew)")           \
     HETCOLL_COUNTER(LATE_RANK, late_rank, LEVEL, /* in the communicator that told last */          \
-        "The rank that the others have found to come last, plus 1; 0: none")
+        "Rank that comes last, plus 1. 0: none")
 /* clang-format on */
 #define HETCOLL_CALLS_COUNTER(constant, enumerator, name, counter, form, needs, sizes, traits, \
                               plan, rounding, help)                                            \

@@ -38,13 +38,13 @@
     HETCOLL_PARAMETER(BYTES, small_limit, 8192, HETCOLL_RANGE(0, HETCOLL_MAX_SMALL_LIMIT, NULL),   \
         LEAST, START, SPEED, 5,                                                                    \
         "Vectors of up to this many bytes (at most 16384) are reduced in host memory in one "      \
-        "exchange, or by one kernel on a node if that costs less. Up to four times as large (at "  \
-        "most 32768) they go this way if it costs least")                                          \
+        "exchange, or by one kernel on a node if that costs less; up to four times as many "       \
+        "bytes (at most 32768) if this costs least")                                               \
     HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
-        "Largest vector in bytes that the processor reads from device memory it can map, "         \
-        "without a copy. 0: never. -1: as measured by hetcoll_tune, else 2048, or 16384 if "       \
-        "device memory is coherent. docs/internals/latency.md")                                    \
+        "Most bytes that the processor reads from mapped device memory itself, without a copy. "   \
+        "0: never. -1: as measured by hetcoll_tune, else 2048, or 16384 if device memory is "      \
+        "coherent. docs/internals/latency.md")                                                     \
     HETCOLL_PARAMETER(INT, cpu_write_limit, -1,                                                    \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
         "Like cpu_read_limit, but for writing results. -1: as measured, else 16384")               \
@@ -85,9 +85,8 @@
         "sum in float and round it once. element: round after every addition. docs/precision.md")  \
     HETCOLL_PARAMETER(INT, fixed_point, 0, HETCOLL_RANGE(1, 60, "for sums as floats"),             \
         SAME, START, RESULTS, 5,                                                                   \
-        "Add floats and doubles as integers with this many bits (1 to 60) after the binary "       \
-        "point: the same bits in any order, an error if a number is too large. 0: as floats. "     \
-        "docs/precision.md")                                                                       \
+        "Bits after the binary point (1 to 60) to add floats and doubles as integers: the same "   \
+        "bits in any order, an error if a number is too large. 0: as floats. docs/precision.md")   \
     HETCOLL_PARAMETER(TEXT, aggregators, "", NULL, SAME, START, SPEED, 5,                          \
         "Reduction servers for larger vectors, HOST:PORT,.... If there are several, each serves "  \
         "some of the ranks and a spine adds their sums. docs/aggregators.md")                      \
@@ -110,7 +109,7 @@
         "bfloat16 and OP sum, prod, min or max")                                                   \
     HETCOLL_PARAMETER(BOOL, progress_thread, false, NULL, LOCAL, START, SPEED, 5,                  \
         "true: a thread advances MPI_Iallreduce and persistent operations while the program "      \
-        "computes. It needs a core of its own and MPI_THREAD_MULTIPLE, else it stays off with a "  \
+        "computes. It needs a core of its own. Without MPI_THREAD_MULTIPLE it stays off, with a "  \
         "line")                                                                                    \
     HETCOLL_PARAMETER(WORD, ipc, "auto", "auto or never", LEAST, START, SPEED, 5,                  \
         "auto: map the GPU memory of other ranks on the node if a trial succeeds. never: do "      \
@@ -118,9 +117,9 @@
     HETCOLL_PARAMETER(TEXT, node, "", NULL, LOCAL, START, SPEED, 5,                                \
         "Any word: ranks with different words count as on different nodes")                        \
     HETCOLL_PARAMETER(TEXT, adapters, "", NULL, SAME, START, SPEED, 5,                             \
-        "UCX transports (rc) that send part of a vector between ranks of a node over its "         \
-        "network adapters, where packed trees leave these idle. They need UCX with CUDA and a "    \
-        "topology with adapters. docs/internals/trees.md")                                         \
+        "UCX transports (rc) that send part of a vector between ranks of a node over network "     \
+        "adapters that packed trees leave idle. They need UCX with CUDA and a topology with "      \
+        "adapters. docs/internals/trees.md")                                                       \
     HETCOLL_PARAMETER(TEXT, topology_file, "", NULL, ALIKE, START, SPEED, 5,                       \
         "Links from this file instead of the detected ones: FILE or FILE:GPUS, from "              \
         "hetcoll_info topology --write or hwloc, or the name of a shipped one. docs/topology.md")  \
@@ -145,9 +144,9 @@
         "free memory, copy or load kernels meanwhile. docs/streams.md")                            \
     HETCOLL_PARAMETER(WORD, pml_device, "auto", "auto, never or always", ALIKE, START, SPEED, 5,   \
         "Send from device memory through Open MPI. auto: if pml ob1 is CUDA-aware and a trial "    \
-        "succeeds. always: if the trial succeeds; it crashes if messages do not take device "      \
-        "memory. never: through pinned memory, as always for memory that cuMemAlloc "              \
-        "(cudaMalloc) did not make: managed, pools, virtual memory management")                    \
+        "succeeds. always: if the trial succeeds; crashes if messages do not take device "         \
+        "memory. never: through pinned memory, as always for memory not from cuMemAlloc "          \
+        "(cudaMalloc): managed, pools, virtual memory management")                                 \
     HETCOLL_PARAMETER(WORD, stage, "auto", "auto, always or never", ALIKE, START, SPEED, 5,        \
         "Copy other collectives on device memory to the host and back. auto: all if Open MPI is "  \
         "not CUDA-aware; else reductions, and memory that its CUDA support does not take "         \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage_test.sh [--write]: the tables of parameters and counters in docs/usage.md are what ompi_info says
-# of the component: names, defaults and help, with one row for all time_X that time calls_X. With --write they
-# become that.
+# of the component: names, defaults and help. Counters of algorithms share a row, and so do the times. With --write
+# the tables become that.
 set -u
 build=${HETCOLL_BUILDDIR:-$PWD}
 page=${HETCOLL_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/docs/usage.md
@@ -30,7 +30,22 @@ rows()
             }
             return value
         }
-        function of_calls(name) { return "calls_" substr(name, length("coll_hetcoll_time_") + 1) }
+        # The row that a counter shares with others, or "": calls_X of an algorithm has a time_X, as two others have.
+        function shared_row(counter)
+        {
+            if (counter ~ /^time_path_/) {
+                return "| `time_path_...` | Nanoseconds in calls whose data went by path" paths " |"
+            }
+            if (counter ~ /^time_/) {
+                return "| `time_...` | Nanoseconds in the calls that `calls_...` counts |"
+            }
+            if (sub(/^calls_/, "", counter) && "coll_hetcoll_time_" counter in seen && \
+                counter !~ /^(previous|staged)$/) {
+                return "| `calls_ALGORITHM` | MPI_Allreduce calls by this [algorithm](tuning.md): `calls_ring`; " \
+                    "`calls_small` for `host` |"
+            }
+            return ""
+        }
         $3 == "hetcoll" && $4 == kind && $5 !~ /stream_functions|_version$/ { # not to be set
             # The value may have colons, and quotes around it if it has.
             said = substr($0, length($1 $2 $3 $4 $5 $6) + 7)
@@ -43,14 +58,24 @@ rows()
         }
         END {
             for (i = 1; i <= count; ++i) {
+                if (sub(/^coll_hetcoll_time_path_/, "", names[i])) {
+                    paths = paths (paths == "" ? " `" : ", `") names[i] "`"
+                    names[i] = "coll_hetcoll_time_path_" names[i]
+                }
+            }
+            for (i = 1; i <= count; ++i) {
                 name = names[i]
                 value = about[name, "value"]
                 value = about[name, "type"] == "unsigned_long" ? bytes(value) : value
-                if (kind == "pvar" && about[name, "help"] == "Nanoseconds in " of_calls(name)) {
-                    if (!times++) {
-                        print "| `time_...` | Nanoseconds in the calls that `calls_...` counts |"
+                if (kind == "pvar") {
+                    row = shared_row(substr(name, length("coll_hetcoll_") + 1))
+                    if (row != "") {
+                        if (!(row in printed)) {
+                            print row
+                        }
+                        printed[row] = 1
+                        continue
                     }
-                    continue
                 }
                 row = "| `" (kind == "pvar" ? substr(name, length("coll_hetcoll_") + 1) : name) "` |"
                 row = row (kind == "pvar" ? "" : " " (value == "" ? "none" : value) " |")
