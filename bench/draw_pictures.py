@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/wsp.md, placement.md, unequal-links.md, late-ranks.md, in-network.md and aggregators.md,
-by the models that the pages describe, with the measured points of bench/results:
+"""Draws the pictures of docs/unequal-gpus.md, internals/shares.md and internals/in-network.md, by the models that the
+pages describe, with the measured points of bench/results:
 
     bench/draw_pictures.py docs/pictures
 

@@ -58,7 +58,7 @@ sed 's/topology:0-2/topology:0-3/' "$work/links" >"$work/links4"
 says 0 'ED-local ' "$work/links4"
 
 # The example in the documentation is one.
-sed -n '/^```json/,/^```/p' "$HETCOLL_SRCDIR/docs/placement.md" | grep -v '^```' |
+sed -n '/^```json/,/^```/p' "$HETCOLL_SRCDIR/docs/unequal-gpus.md" | grep -v '^```' |
     sed 's/dgx1v:/'"${HETCOLL_SRCDIR//\//\\/}"'\/topology\/machines\/dgx1v.topology:/' >"$work/documented"
 says 0 'HD            2 x 4' "$work/documented"
 
