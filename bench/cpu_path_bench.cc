@@ -1,4 +1,4 @@
-// The path `cpu` on this GPU (docs/cpu-path.md): whether the processor can map device memory, what
+// The path `cpu` on this GPU (docs/internals/latency.md): whether the processor can map device memory, what
 // that costs, how long it takes to read and write a few bytes, and whether both sides see each
 // other's writes in the order that the path counts on.
 #include "device/host_view.h"

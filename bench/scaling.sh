@@ -1,5 +1,5 @@
 #!/bin/sh
-# scaling.sh [HETCOLL_SIM] [FOLDER] [NAME...]: runs the simulations of docs/scaling.md, writes
+# scaling.sh [HETCOLL_SIM] [FOLDER] [NAME...]: runs the simulations of docs/internals/scaling.md, writes
 # bench/results/sim_NAME.{txt,json}, and draws the page's pictures if matplotlib is there. FOLDER has the cluster files.
 # Takes more than an hour of a processor, one simulation at a time. With names it runs only these, and draws nothing.
 set -eu
@@ -61,7 +61,7 @@ sed 's/ adapters mlx5.*//' "$machines/fragments.cluster" >"$work/fragments-unbou
 cp "$machines"/dgx1v*.topology "$work"
 run fragments_unbound "$work/fragments-unbound.cluster" 2 64M,256M auto
 
-# Trees and rings through NVLinks on the full machines, for docs/trees.md.
+# Trees and rings through NVLinks on the full machines, for docs/internals/trees.md.
 run_each trees "dgx1v dgx1p" 1 4M,16M,64M,256M auto,tree,ring
 # Trees on fragments that leave adapters idle, without and with a share through these.
 fragments="dgx1v-014 dgx1v-0124 dgx1v-01234"

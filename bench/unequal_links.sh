@@ -1,6 +1,6 @@
 #!/bin/bash
-# unequal_links.sh shares|late [BUILD]: measures what weighted shares (docs/unequal-links.md), or beginning without a
-# late rank (docs/late-ranks.md), are worth on links of known speed. Eight emulated GPUs are on one switch, each with a
+# unequal_links.sh shares|late [BUILD]: measures what weighted shares, or beginning without a late rank
+# (docs/unequal-gpus.md), are worth on links of known speed. Eight emulated GPUs are on one switch, each with a
 # port of its own. `shares` also measures GPUs that are each the only one of a node, by messages through host memory.
 # It says nothing about a GPU.
 #

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_layers.sh [SOURCE_DIR]: which folder may include which. Dependencies point down only, and only
-# the component knows Open MPI's own headers (docs/architecture.md).
+# the component knows Open MPI's own headers (docs/internals/architecture.md).
 set -u
 cd "${1:-${HETCOLL_SRCDIR:-.}}" || exit 1
 failures=0

@@ -18,7 +18,7 @@
  *     weights = w0 + the updates of all ranks in waves 0 to n - 1 - D'
  *                  + its own updates since then,            where D' is at most D
  *
- * and step() waits only where D' would become more than D. docs/wsp.md has the rest.
+ * and step() waits only where D' would become more than D. docs/unequal-gpus.md has the rest.
  *
  * Threads. A handle belongs to one thread at a time. create, flush, rank_statistics and free are
  * collective over the communicator, and all ranks call step equally often between two flushes.

@@ -17,7 +17,7 @@ struct CpuLimits {
 };
 
 // Where nobody has measured: reading over PCIe takes as long as a copy at 2 to 3 KiB, writing far
-// above what goes this way at all (docs/latency.md has the sources).
+// above what goes this way at all (docs/internals/latency.md has the sources).
 inline constexpr CpuLimits kUsualCpuLimits{.read_bytes = 2048, .write_bytes = 16384};
 inline constexpr CpuLimits kCoherentCpuLimits{.read_bytes = 16384, .write_bytes = 16384};
 

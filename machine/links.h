@@ -15,7 +15,7 @@ struct Racks {
 //
 // Where the times come from: one H200 takes 7.2 until the host sees a kernel's flag and 9.3 until
 // an event (launch_us), and 6.7 for 8 KiB (copy_us; bench/results/gpu_h200_probe.txt); turn_us is
-// its (gpu_h200_ranks_bench.txt). handshake_us is what docs/latency.md sums up at most. The four
+// its (gpu_h200_ranks_bench.txt). handshake_us is what docs/internals/latency.md sums up at most. The four
 // of messages are guesses: no links between GPUs and no network have been measured.
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
@@ -67,7 +67,7 @@ struct Links {
 // One processor core that sums what lies in the control page, or comes to an aggregator: a guess.
 inline constexpr double kHostSumGbps = 5;
 // A kernel's writes to another GPU arrive this much after its reads would have: a guess,
-// near a hop in NCCL's model (0.6 to 1.9, docs/latency.md).
+// near a hop in NCCL's model (0.6 to 1.9, docs/internals/latency.md).
 inline constexpr double kRemoteWriteUs = 1;
 
 } // namespace hetcoll

@@ -1,7 +1,7 @@
 // Facts about CUDA allocations, found by address. Readers take no lock: an entry is a
 // seqlock of atomics, so a reader sees one allocation whole or misses. Whether the address still
 // belongs to that allocation is not known here: the caller confirms it by BUFFER_ID, or is told of
-// every release (docs/pointer-cache.md).
+// every release (docs/internals/pointer-cache.md).
 #pragma once
 
 #include "pointer_cache/pointer_cache.h"

@@ -1,7 +1,7 @@
 // Answers what kind of memory a pointer points to. Everything known hangs off a BUFFER_ID, never
 // off an address alone: buffer ids are not reused within a process, addresses are. Every find()
 // that is not answered without a query makes one driver call, two where the address was reused
-// (docs/pointer-cache.md has the reasons, and the ways to be wrong).
+// (docs/internals/pointer-cache.md has the reasons, and the ways to be wrong).
 #pragma once
 
 #include "base/log.h"

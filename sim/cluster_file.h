@@ -1,4 +1,4 @@
-// Clusters from files. docs/scaling.md has the format.
+// Clusters from files. docs/internals/scaling.md has the format.
 #pragma once
 
 #include "base/status.h"

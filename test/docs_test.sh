@@ -9,7 +9,7 @@ work=$(mktemp -d) || exit 1
 export EMU_NODE=docs$$
 trap 'rm -rf "$work" /dev/shm/emulated_gpu."$(id -u)"."$EMU_NODE".*' EXIT
 cd "$source" || exit 1
-[ $# -gt 0 ] || set -- README.md docs/*.md emulated_gpu/README.md examples/README.md examples/*/README.md
+[ $# -gt 0 ] || set -- README.md docs/*.md docs/internals/*.md emulated_gpu/README.md examples/README.md examples/*/README.md
 passed=0 failed=0 skipped=0
 
 # samples FILE: writes NUMBER.where, .command and .output for each command; commands may go on after a backslash.

@@ -1,5 +1,5 @@
 // A cluster of GPUs of several types, and what is to be trained on it, from a file:
-// docs/placement.md has the format.
+// docs/unequal-gpus.md has the format.
 #pragma once
 
 #include "base/status.h"

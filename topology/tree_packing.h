@@ -7,7 +7,7 @@
 // that many are packed. Small denominators lose a little and need few trees.
 //
 // Whole numbers decide everything and ties go to the lowest GPU, so all ranks get the same trees
-// from the same links. Microseconds for the eight GPUs of a DGX-1; see docs/trees.md.
+// from the same links. Microseconds for the eight GPUs of a DGX-1; see docs/internals/trees.md.
 #pragma once
 
 #include "topology/link_units.h"

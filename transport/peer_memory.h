@@ -1,6 +1,6 @@
 // The memory of other processes of this node, mapped here. Opening costs from a tenth of a
 // millisecond up, so mappings are kept; they are told apart by the owner's id of the memory, never
-// by an address (docs/ipc.md).
+// by an address (docs/internals/ipc.md).
 #pragma once
 
 #include "base/log.h"

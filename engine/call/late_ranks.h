@@ -1,5 +1,5 @@
 // Work of ranks that wait for one that is known to come late: they add up among themselves
-// (coll_hetcoll_skew, docs/late-ranks.md).
+// (coll_hetcoll_skew, docs/internals/shares.md).
 //
 // The opening agreement is not over, and the late rank may still say that it goes another way: so
 // nothing that the call would need then is overwritten, and what was begun can be dropped. A rank

@@ -2,7 +2,7 @@
 // kernel, a copy out, and before each a wait for a number that the host stores. So hetcoll's thread
 // gives a stream nothing while the program's stream stands still. It could not: a driver call of
 // another thread that waits for that stream (cuMemFree, a copy, a module's first launch) holds
-// whatever is given to any stream of the context meanwhile (docs/streams.md).
+// whatever is given to any stream of the context meanwhile (docs/internals/stream-order.md).
 //
 //   stream                         host
 //   copy in, store `come`          sees it; all ranks meet; stores `go`

@@ -1,6 +1,6 @@
 // Memory that ranks have freed: each tells the others of its node what they may still have mapped
 // of it, in the next meeting, and they unmap it at the end of their calls. Until then the driver
-// keeps it (docs/ipc.md).
+// keeps it (docs/internals/ipc.md).
 #pragma once
 
 #include "engine/meeting/flag_set.h"

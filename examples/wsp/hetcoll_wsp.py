@@ -12,7 +12,7 @@
     hetcoll_wsp.finalize()
 
 The optimizer stays the program's own, and its state stays on its rank. include/hetcoll_wsp.h and
-docs/wsp.md have the contract. HETCOLL_WSP_LIBRARY names the library where it is not installed.
+docs/unequal-gpus.md have the contract. HETCOLL_WSP_LIBRARY names the library where it is not installed.
 """
 import ctypes
 import os

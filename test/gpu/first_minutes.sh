@@ -84,7 +84,7 @@ all()
     return $status
 }
 
-# The median, p99, the first call and the floor of the same run: docs/latency.md.
+# The median, p99, the first call and the floor of the same run: docs/internals/latency.md.
 small_calls()
 {
     local streams status=0
@@ -209,7 +209,7 @@ mps_own_kernels() { under_mps own_kernels; }
 mps_horovod() { under_mps train_all_ways; }
 mps_horovod_more() { under_mps train_more; }
 
-# The core's ranks without MPI, as docs/latency.md has them too.
+# The core's ranks without MPI, as docs/internals/latency.md has them too.
 ranks_bench()
 {
     needs bench/gpu_ranks_bench

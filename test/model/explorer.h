@@ -16,7 +16,7 @@
 // The code under test is not changed: it is compiled with -fsanitize=thread, which calls a function
 // at every access to memory, and linked with ours (compiler_calls.cc) in place of libtsan's.
 //
-// The explorer leaves out (docs/proofs.md): a load never returns what will be stored later in
+// The explorer leaves out (docs/internals/proofs.md): a load never returns what will be stored later in
 // program order (load buffering), and a store is always the newest of its location.
 #pragma once
 

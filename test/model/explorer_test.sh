@@ -1,6 +1,6 @@
 #!/bin/sh
 # explorer_test.sh: runs the model tests of the build, each of which proves something of the code under test for
-# everything that C++ allows (docs/proofs.md). Those named Heavy take minutes, and run in
+# everything that C++ allows (docs/internals/proofs.md). Those named Heavy take minutes, and run in
 # make check-model only.
 set -u
 cd "${HETCOLL_BUILDDIR:-.}" || exit 1

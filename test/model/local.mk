@@ -1,4 +1,4 @@
-# Proofs by exploration: what threads do under the C++ memory model (docs/proofs.md). The code under test is the
+# Proofs by exploration: what threads do under the C++ memory model (docs/internals/proofs.md). The code under test is the
 # product's, compiled once more with -fsanitize=thread and linked with our explorer in place of libtsan.
 model_tests = test/model/explorer_test.sh test/model/protocol_test.sh test/model/ptx_test.sh
 TESTS += $(model_tests)

@@ -490,7 +490,7 @@ TEST(HierarchicalTest, EachSegmentHasAChannelAndBlocksOfItsOwn)
     }
 }
 
-// docs/schedules.md shows it.
+// docs/internals/schedules.md shows it.
 TEST(HierarchicalTest, AScheduleIsReadable)
 {
     EXPECT_EQ(print_schedule(build_hierarchical(0, nodes_of({3, 2}), {})),
