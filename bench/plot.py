@@ -22,23 +22,29 @@ import subprocess
 import sys
 import tempfile
 
-# One colour and one marker an algorithm, in every picture.
+# One colour and one marker an algorithm, in every picture: all of base/algorithm_list.h, which tools/hetcoll_tune_test.sh
+# compares. The colours are those of hetcoll_info page.
 STYLES = {
-    "recursive_doubling": ("#9467bd", "v"),
-    "rabenseifner": ("#8c564b", "^"),
-    "ring": ("#1f77b4", "o"),
-    "one_shot": ("#e377c2", "P"),
-    "two_shot": ("#d62728", "s"),
-    "leader": ("#ff7f0e", "D"),
-    "tree": ("#2ca02c", "X"),
-    "hierarchical": ("#17becf", "h"),
-    "host": ("#7f7f7f", "<"),
-    "copy_in": ("#bcbd22", ">"),
-    "ordered": ("#000000", "d"),
-    "in_network": ("#393b79", "*"),
-    "weighted": ("#637939", "p"),
+    "recursive_doubling": ("#7b4fa6", "v"),
+    "recursive_multiplying": ("#a0568f", "1"),
+    "rabenseifner": ("#7d4a3d", "^"),
+    "radix3": ("#a3622a", "3"),
+    "radix4": ("#b58900", "4"),
+    "radix8": ("#8a8a1f", "8"),
+    "ring": ("#1f6fb4", "o"),
+    "one_shot": ("#c4519f", "P"),
+    "two_shot": ("#c62828", "s"),
+    "leader": ("#d9730d", "D"),
+    "tree": ("#2e8b3d", "X"),
+    "hierarchical": ("#128a99", "h"),
+    "host": ("#6b6b6b", "<"),
+    "copy_in": ("#55812a", ">"),
+    "ordered": ("#303030", "d"),
+    "in_network": ("#393b9a", "*"),
+    "weighted": ("#4b6b1f", "p"),
 }
-PANELS_LEFT, PANELS_RIGHT = 0.075, 0.8  # beside them the legend
+UNKNOWN_STYLE = ("#59636e", "x")  # of an algorithm that a newer hetcoll has measured
+PANELS_LEFT, PANELS_RIGHT = 0.075, 0.78  # beside them the legend
 PANELS_MIDDLE = (PANELS_LEFT + PANELS_RIGHT) / 2
 SETUP_FIELDS = ("ranks", "nodes", "ranks_per_node_min", "ranks_per_node_max", "ranks_per_gpu", "element_bytes")
 
@@ -140,8 +146,9 @@ def scaled_topology(path, scale, folder):
     return str(file) + (colon + gpus if colon else "")
 
 
-def model_times(arguments, setup, sizes):
-    """{algorithm: {bytes: us}} as hetcoll_info explain predicts it."""
+def model_times(arguments, setup, curves):
+    """{algorithm: {bytes: us}} as hetcoll_info explain predicts it, of the algorithms and sizes of the curves."""
+    sizes = sorted({size for curve in curves.values() for size in curve})
     times = {}
     if arguments.topology is None:
         return times
@@ -160,7 +167,7 @@ def model_times(arguments, setup, sizes):
                 fail(f"the model says nothing: {done.stderr.strip()}")
             for line in done.stdout.splitlines():
                 words = line.split()
-                if len(words) >= 2 and words[0] in STYLES and re.fullmatch(r"[0-9.]+", words[1]):
+                if len(words) >= 2 and words[0] in curves and re.fullmatch(r"[0-9.]+", words[1]):
                     times.setdefault(words[0], {})[size] = float(words[1])
     return times
 
@@ -172,10 +179,14 @@ def size_name(size):
     return f"{size:g} B"
 
 
+def styles_of(names):
+    """{name: (colour, marker)} of all the names, those of STYLES first and in its order."""
+    known = {name: style for name, style in STYLES.items() if name in names}
+    return known | {name: UNKNOWN_STYLE for name in sorted(set(names) - set(known))}
+
+
 def draw_curves(axes, curves, value):
-    for name, (colour, marker) in STYLES.items():
-        if name not in curves:
-            continue
+    for name, (colour, marker) in styles_of(curves).items():
         sizes = sorted(curves[name])
         middle = [value(size, statistics.median(curves[name][size])) for size in sizes]
         low = [value(size, min(curves[name][size])) for size in sizes]
@@ -212,7 +223,7 @@ def draw(arguments, setup, curves, facts, rules, model):
     ranks = setup[0]
     panels = (("time of a call, µs", lambda size, us: us, "log"),
               ("bus bandwidth, GB/s", lambda size, us: 2 * (ranks - 1) / ranks * size / us / 1e3, "linear"))
-    figure, both = pyplot.subplots(1, 2, figsize=(11.5, 4.6))
+    figure, both = pyplot.subplots(1, 2, figsize=(12, 4.6))
     for axes, (label, value, scale) in zip(both, panels):
         if rules:
             draw_choice(axes, curves, rules, value)
@@ -291,7 +302,7 @@ def draw_scaling(arguments):
     figure, panels = pyplot.subplots(1, len(sizes), figsize=(width, 4.6), squeeze=False)
     for axes, size in zip(panels[0], sizes):
         here = [result for result in results if result["bytes"] == size]
-        for name, (colour, marker) in STYLES.items():
+        for name, (colour, marker) in styles_of({result["algorithm"] for result in here}).items():
             rows = sorted((r["ranks"], r["median_us"], r["path"] == "closed form") for r in here
                           if r["algorithm"] == name and r["asked"] != "auto")
             points = [row[:2] for row in rows if not row[2]]
@@ -359,8 +370,7 @@ def main():
     setup = pick_setup(setups, arguments.ranks, arguments.nodes)
     curves = setups[setup]
     rules = table_rules(arguments.table, facts.get("machine"), setup)
-    sizes = sorted({size for curve in curves.values() for size in curve})
-    draw(arguments, setup, curves, facts, rules, model_times(arguments, setup, sizes))
+    draw(arguments, setup, curves, facts, rules, model_times(arguments, setup, curves))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,18 @@ if command -v python3 >/dev/null; then
         grep -q '^plot.py: matplotlib is not installed' "$work/out"
     fi
     verdict $? 'bench/plot.py draws it, or says what is missing'
+    # A name without a style of its own, there or on hetcoll_info's page, would look like another one.
+    python3 - "$HETCOLL_SRCDIR" >"$work/out" 2>&1 <<'END'
+import re, runpy, sys
+names = re.findall(r"X\(\w+,\s*\w+,\s*(\w+),", open(sys.argv[1] + "/base/algorithm_list.h").read())
+styles = runpy.run_path(sys.argv[1] + "/bench/plot.py")["STYLES"]
+page = re.search(r"colours = \{(.*?)\n\};", open(sys.argv[1] + "/tools/report/charts.js").read(), re.S)[1]
+colours = dict(re.findall(r'(\w+): \["(#\w+)"', page))
+assert len(names) >= 17 and set(names) == set(styles) == set(colours), (names, set(names) ^ set(styles), set(names) ^ set(colours))
+assert len(set(styles.values())) == len(styles) == len(set(colours.values()))
+assert all(styles[name][0] == colours[name] for name in names)
+END
+    verdict $? 'plot.py and the page have a colour for every algorithm of base/algorithm_list.h'
 fi
 
 # A whole run. Twelve sizes on a slow machine are fewer, but the limit holds.
