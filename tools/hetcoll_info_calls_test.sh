@@ -28,6 +28,41 @@ says 0 'asked for, tree, cannot run here' $call --algorithm tree
 says 0 'it is asked for' $call --algorithm ring
 says 2 "--algorithm 'rings' is not one" $call --algorithm rings
 says 2 'how large a vector?' --explain --ranks 4
+says 0 'by the prices of 4M and 8M' $call
+says 0 'a job stops pricing an algorithm that is clearly slower than another one at 4M or 8M,' $call \
+    --topology "$machines/dgxa100.topology"
+says 0 'served by' --explain --bytes 4M --ranks 4 --nodes 4 --reproducible --topology "$machines/v100-100gbe.topology"
+! grep -q 'given up' "$work/out"
+verdict $? 'and says nothing of it where no price is given up'
+
+# Without a size: the algorithm of every region of ranks and sizes, as explain names it at both sides of each border.
+"$info" explain --topology "$machines/dgxh100.topology" --nodes 3 >"$work/regions" 2>&1 &&
+    [ "$(wc -L <"$work/regions")" -le 100 ] && [ "$(awk '$1 ~ /^[0-9]/' "$work/regions" | wc -l)" -eq 9 ]
+verdict $? 'the table of regions has a row for 2 to 8 ranks, two and three nodes, and at most 100 columns'
+says 0 ' 4      1  ' explain --topology "$machines/dgxh100.topology" --ranks 4
+says 0 'DGX H100' explain --topology "$machines/dgxh100.topology:0,1" --nodes 2
+says 0 'ordered' explain --topology "$machines/dgxh100.topology" --reproducible --ranks 16 --nodes 2
+says 1 'one GPU has no other to reduce with' explain --topology "$machines/p100.topology"
+says 1 'would take too long: at most 256 GPUs and 16384 ranks' explain --topology "$machines/dgxh100.topology" --nodes 4096
+says 2 'write --bytes, for example --bytes 4M; ' explain --collective bcast --topology "$machines/dgxh100.topology"
+says 2 'or only --topology for a table of all sizes' explain --nodes 2
+"$info" explain --topology "$machines/dgxh100.topology" --nodes 2 --json >"$work/json.regions"
+python3 - "$work/json.regions" "$info" explain --topology "$machines/dgxh100.topology" >"$work/out" 2>&1 <<'END'
+import json, subprocess, sys
+borders = 0
+for row in json.load(open(sys.argv[1]))["regions"]:
+    command = sys.argv[2:] + ["--json", "--ranks", str(row["ranks"]), "--nodes", str(row["nodes"])]
+    regions = row["regions"]
+    for before, after in zip(regions, regions[1:]):
+        assert before["algorithm"] != after["algorithm"]
+        sizes = f'{after["first_bytes"] - 1},{after["first_bytes"]}'
+        found = json.loads(subprocess.run(command + ["--bytes", sizes], check=True, stdout=subprocess.PIPE).stdout)
+        names = [one["served_by"]["algorithm"] for one in found["explain"]]
+        assert names == [before["algorithm"], after["algorithm"]], (row["ranks"], sizes, names)
+        borders += 1
+assert borders >= 8, borders
+END
+verdict $? 'its borders are those of explain with sizes'
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
 # A node of more GPUs than trees are packed for: rows of eight, each GPU joined to four others.
@@ -127,6 +162,9 @@ if [ -x "$HETCOLL_BUILDDIR/hetcoll_sim" ]; then
         >"$work/out" 2>"$work/err" && [ "$(grep -c 'table.json: a job ignores it: ' "$work/err")" -eq 1 ]
     verdict $? 'hetcoll_sim says that as well'
 fi
+says 0 ' ring*' explain --topology "$machines/dgxa100.topology" --table "$work/own.json" --ranks 64 --nodes 8
+says 0 '* by a rule of the table, else by price' explain --topology "$machines/dgxa100.topology" --table "$work/own.json" --ranks 64 --nodes 8
+says 0 'table      a job ignores it: ' explain --topology "$machines/dgxa100.topology" --table "$work/table.json"
 says 1 "no machine 'other' in it: say one of box" $call --table "$work/table.json" --machine other
 sed 's/"ring"/"rings"/' "$work/table.json" >"$work/broken.json"
 says 1 "broken.json:5: 'alg': unknown algorithm 'rings'" $call --table "$work/broken.json"
@@ -143,7 +181,7 @@ writes "$json.4" --topology "$machines/dgx1v.topology" --json "$json.4"
 writes "$json.5" --fingerprint --topology "$machines/dgx1v.topology" --json "$json.5"
 says 0 '"schema": 1' --fingerprint --topology "$machines/dgx1v.topology" --json -
 says 0 '"source": "table"' --explain --bytes 4M --ranks 64 --nodes 8 --table "$work/table.json" --json
-python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$json".[1-5] >"$work/out" 2>&1
+python3 "$HETCOLL_SRCDIR/tools/schema_check.py" "$HETCOLL_SRCDIR/tools/schema" "$json".[1-5] "$work/json.regions" >"$work/out" 2>&1
 verdict $? 'the JSON is what its schema says'
 says 2 '--json is for hetcoll_info topology, ' --model --json --ranks 4 --intra 1 --latency 1
 says 2 '--json prints something else than --dot, --svg' --topology "$machines/dgx1v.topology" --svg --json

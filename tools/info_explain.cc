@@ -6,11 +6,12 @@
 #include "measure/json_document.h"
 #include "measure/sizes.h"
 #include "plan/describe.h"
+#include "price/price_table.h"
+#include "tools/call_setup.h"
 #include "tools/info_adapters.h"
 #include "tools/info_collective.h"
 #include "tools/info_costs.h"
-#include "tools/info_prices.h"
-#include "tools/job_table.h"
+#include "tools/info_regions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -92,10 +93,10 @@ std::string print_links(const Links &links, bool known)
 
 std::string print_costs(const std::vector<CostRow> &rows, const Choice &choice)
 {
-    std::string text = format("\n%-20s %12s\n", "algorithm", "price us");
+    std::string text = format("\n%-21s %11s\n", "algorithm", "price us");
     for (const CostRow &row : rows) {
-        text += format("%-20s ", algorithm_name(row.algorithm));
-        text += row.us > 0 ? format("%12.1f", row.us) : format("%12s %s", "-", row.why);
+        text += format("%-21s ", algorithm_name(row.algorithm));
+        text += row.us > 0 ? format("%11.1f", row.us) : format("%11s %s", "-", row.why);
         text += row.can_run && row.algorithm == choice.algorithm ? "  <- serves the call"
                 : row.given_up                                   ? "  given up"
                                                                  : "";
@@ -204,9 +205,7 @@ Json choice_json(const Choice &choice, const Query &query, const JobTable &table
 {
     Json json;
     to_json(json, choice);
-    json["source"] = choice.source == ChoiceSource::kForced  ? "forced"
-                     : choice.source == ChoiceSource::kTable ? "table"
-                                                             : "price";
+    json["source"] = source_name(choice.source);
     json["because"] = print_source(choice, query, table);
     return json;
 }
@@ -232,54 +231,55 @@ struct Explained { // for people, and as JSON
     Json json;
 };
 
-Explained explain(Query query, std::size_t small_limit, const JobTable &by, CallPriced &prices,
-                  const std::string &shares, const Topology *topology, bool by_element)
+// "4M and 8M": the sizes whose prices give those of the call.
+std::string print_priced_sizes(std::size_t bytes, const char *between)
 {
-    const bool small = query.bytes <= small_limit;
-    const Table *const table = by.table ? &*by.table : nullptr;
-    query = of_its_size(query, small_limit);
+    const int below = PriceTable::size_below(bytes);
+    return print_bytes(PriceTable::bytes_of(below)) + between +
+           print_bytes(PriceTable::bytes_of(below + 1));
+}
+
+std::string print_given_up(const std::vector<CostRow> &rows, std::size_t bytes)
+{
+    return std::none_of(rows.begin(), rows.end(), [](const CostRow &row) { return row.given_up; })
+               ? std::string()
+               : format("\ngiven up: a job stops pricing an algorithm that is clearly slower than "
+                        "another one at %s,\nand does not choose it, even if its price for this "
+                        "size is lower\n",
+                        print_priced_sizes(bytes, " or ").c_str());
+}
+
+Explained explain(std::size_t bytes, CallSetup &setup, const Topology *topology, bool by_element)
+{
+    const Query query = setup.at(bytes);
+    const bool small = bytes <= setup.small_limit;
     const auto begin = std::chrono::steady_clock::now();
-    const Choice choice = prices.choose(query, table);
+    const Choice choice = setup.choose(bytes);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    const auto costs = prices.costs(query, choice);
+    const auto costs = setup.prices.costs(query, choice);
     const std::vector<CostRow> rows = cost_rows(query, small, costs);
     Json json = {{"call", call_json(query)},
                  {"links", links_json(query.links, topology != nullptr)},
-                 {"served_by", choice_json(choice, query, by)},
+                 {"served_by", choice_json(choice, query, setup.by)},
                  {"algorithms", costs_json(rows)}};
     std::string text = print_call(query) + print_links(query.links, topology != nullptr) +
-                       print_racks(query.links.racks) + shares;
-    text += "served by  " + describe(choice, prices.rings().size()) + "\n";
-    text += "because    " + print_source(choice, query, by) + "\n";
-    text += by.note.empty() ? "" : "table      " + by.note + "\n";
-    text += print_ways(choice, query, prices, topology);
+                       print_racks(query.links.racks) + setup.shares;
+    text += "served by  " + describe(choice, setup.prices.rings().size()) + "\n";
+    text += "because    " + print_source(choice, query, setup.by) + "\n";
+    text += setup.by.note.empty() ? "" : "table      " + setup.by.note + "\n";
+    text += print_ways(choice, query, setup.prices, topology);
     text += print_rounding(choice, query, by_element);
     if (small) {
-        text += format("small      up to %zu bytes only %s may serve a call\n", small_limit,
+        text += format("small      up to %zu bytes only %s may serve a call\n", setup.small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
     }
-    text += print_cpu_path(choice, query, table);
-    text += format("priced     in %.1f ms, at the sizes below and above\n", took.count());
+    text += print_cpu_path(choice, query, setup.table());
+    text += format("priced     in %.1f ms, by the prices of %s\n", took.count(),
+                   print_priced_sizes(bytes, " and ").c_str());
     const double us = costs[static_cast<std::size_t>(choice.algorithm)].us;
-    text += print_costs(rows, choice) + print_reproducible(query, us, prices);
+    text += print_costs(rows, choice) + print_given_up(rows, bytes) +
+            print_reproducible(query, us, setup.prices);
     return {std::move(text), std::move(json)};
-}
-
-Result<Query> parse_query(const ExplainRequest &request, const CallRequest &call)
-{
-    Result<Query> query = parse_call(call);
-    if (!query.ok()) {
-        return query;
-    }
-    query->op = request.op == "sum" ? OpClass::kSum : OpClass::kOther;
-    query->element_bytes = request.element_bytes;
-    query->memory = request.mixed ? CallMemory::kMixed : CallMemory::kDevice;
-    query->reproducible = request.reproducible;
-    query->chunk_bytes = request.chunk_bytes;
-    if (request.algorithm != "auto") {
-        query->forced = find_algorithm(request.algorithm);
-    }
-    return query;
 }
 
 // A collective that is not priced.
@@ -307,44 +307,6 @@ template <class Explain> std::string at_all_sizes(const ExplainRequest &request,
         json["explain"].push_back(std::move(one.json));
     }
     return request.json ? json_text(json) : text;
-}
-
-// What coll_hetcoll_shares makes of the ranks of the call.
-struct Shares {
-    std::string text; // empty: it is off
-    std::vector<int> of_ranks;
-};
-Result<Shares> add_shares(const CallRequest &request, const Topology *topology, Query &query)
-{
-    Result<RankShares> shares = shares_of(request, query, topology, query.links);
-    if (!shares.ok()) {
-        return shares.take_status();
-    }
-    std::string text;
-    for (const int share : shares->shares) {
-        text += (text.empty() ? "shares     " : ",") + std::to_string(share);
-    }
-    if (!text.empty()) {
-        query.available |= algorithms_that_need(Needs::kShares);
-        text += format(", a vector at %.4g GB/s\n", shares->vector_gbps());
-    } else if (request.shares != "off") {
-        text = std::string("shares     none: ") + shares->why_none + "\n";
-    }
-    return Shares{std::move(text), std::move(shares->shares)};
-}
-
-// No table without --table.
-Result<JobTable> select_table(const ExplainRequest &request, const Query &query,
-                              const Topology *topology)
-{
-    if (request.table.empty()) {
-        return JobTable{};
-    }
-    Result<TableFile> file = read_table(request.table);
-    if (!file.ok()) {
-        return file.take_status();
-    }
-    return table_of_call(*file, request.machine, query, topology, request.driver);
 }
 
 } // namespace
@@ -402,22 +364,16 @@ std::string print_source(const Choice &choice, const Query &query, const JobTabl
                               : "a job ignores the table");
 }
 
-Query of_its_size(Query query, std::size_t small_limit)
-{
-    query.available =
-        at_size(query.memory == CallMemory::kMixed ? kMessageAlgorithms : query.available,
-                query.bytes, small_limit, true);
-    if (query.aggregators > 0 && query.bytes > small_limit) {
-        query.available |= algorithms_of(Form::kServers);
-    }
-    return query;
-}
-
 Status check_explain(const CommandLine &line, const ExplainRequest &request,
                      const CallRequest &call)
 {
-    if (call.bytes.empty()) {
-        return error(Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M");
+    const bool shows_regions = call.bytes.empty();
+    if (shows_regions && (call.collective != "allreduce" || !line.is_given("--topology"))) {
+        return error(Errc::kInvalid,
+                     "how large a vector? write --bytes, for example --bytes 4M%s",
+                     call.collective == "allreduce"
+                         ? ", or only --topology for a table of all sizes"
+                         : "");
     }
     if (line.is_given("--accumulate") && (request.element_bytes != 2 || request.op != "sum")) {
         return error(Errc::kInvalid, "--accumulate is for sums of half and bfloat16: write "
@@ -430,6 +386,9 @@ Status check_explain(const CommandLine &line, const ExplainRequest &request,
         return error(Errc::kInvalid,
                      "--algorithm '%s' is not one of hetcoll's: without it, all are listed",
                      request.algorithm.c_str());
+    }
+    if (shows_regions && !has_ranks(call)) {
+        return {};
     }
     Result<Query> query = parse_call(call);
     if (!query.ok()) {
@@ -449,36 +408,29 @@ Status check_explain(const CommandLine &line, const ExplainRequest &request,
 Result<std::string> show_explanation(const ExplainRequest &request, const CallRequest &call,
                                      const Topology *topology)
 {
-    Result<Query> asked = parse_query(request, call);
-    if (!asked.ok()) {
-        return asked.take_status();
-    }
-    Result<Query> query = on_machine(*asked, topology);
-    if (!query.ok()) {
-        return query.take_status();
-    }
     if (call.collective != "allreduce") {
+        Result<Query> asked = parse_call(call);
+        if (!asked.ok()) {
+            return asked.take_status();
+        }
+        Result<Query> query = on_machine(*asked, topology);
+        if (!query.ok()) {
+            return query.take_status();
+        }
         return at_all_sizes(request, call, [&](std::size_t bytes) {
             query->bytes = bytes;
             return explain_other(call, *query);
         });
     }
-    Result<Shares> shares = add_shares(call, topology, *query);
-    if (!shares.ok()) {
-        return shares.take_status();
+    if (call.bytes.empty()) {
+        return show_regions(request, call, *topology);
     }
-    Result<JobTable> table = select_table(request, *query, topology);
-    if (!table.ok()) {
-        return table.take_status();
-    }
-    Result<CallPriced> prices = CallPriced::of(topology, *query, shares->of_ranks);
-    if (!prices.ok()) {
-        return prices.take_status();
+    Result<CallSetup> setup = set_up(request, call, topology);
+    if (!setup.ok()) {
+        return setup.take_status();
     }
     return at_all_sizes(request, call, [&](std::size_t bytes) {
-        query->bytes = bytes;
-        return explain(*query, request.small_limit, *table, *prices, shares->text, topology,
-                       request.accumulate == "element");
+        return explain(bytes, *setup, topology, request.accumulate == "element");
     });
 }
 

@@ -34,13 +34,11 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
 // An error: the options lack something, or contradict each other.
 [[nodiscard]] Status check_explain(const CommandLine &line, const ExplainRequest &request,
                                    const CallRequest &call);
-// What to print on stdout, as JSON too. `topology` is each node's; null: nothing is known of the
-// links. Requires that check_explain() is ok.
+// Returns what to print on stdout, as JSON too; without a size, that is show_regions(). `topology`
+// is each node's; null: nothing is known of the links. Requires that check_explain() is ok.
 [[nodiscard]] Result<std::string>
 show_explanation(const ExplainRequest &request, const CallRequest &call, const Topology *topology);
 
-// Returns the query with what may serve a call of its size, of what can run there at any size.
-[[nodiscard]] Query of_its_size(Query query, std::size_t small_limit);
 // Says why `choice` serves the call: what comes after "because".
 [[nodiscard]] std::string print_source(const Choice &choice, const Query &query,
                                        const JobTable &by);

@@ -21,6 +21,7 @@ endif
 libhetcoll_info_la_SOURCES = \
 	tools/adapters_option.h tools/adapters_option.cc \
 	tools/all_schedules.h tools/all_schedules.cc \
+	tools/call_setup.h tools/call_setup.cc \
 	tools/info_call.h tools/info_call.cc \
 	tools/info_collective.h tools/info_collective.cc \
 	tools/info_costs.h tools/info_costs.cc \
@@ -29,6 +30,7 @@ libhetcoll_info_la_SOURCES = \
 	tools/info_live.h tools/info_live.cc \
 	tools/info_model.h tools/info_model.cc \
 	tools/info_prices.h tools/info_prices.cc \
+	tools/info_regions.h tools/info_regions.cc \
 	tools/info_schedule.h tools/info_schedule.cc \
 	tools/job_table.h tools/job_table.cc \
 	tools/kernel_code.h tools/kernel_code.cc \

@@ -1,8 +1,6 @@
-#include "measure/sizes.h"
 #include "plan/describe.h"
-#include "price/price_table.h"
+#include "tools/call_setup.h"
 #include "tools/info_explain.h"
-#include "tools/info_prices.h"
 #include "tools/report_parts.h"
 
 #include <algorithm>
@@ -62,48 +60,15 @@ std::vector<Query> all_kinds()
     return kinds;
 }
 
-// The ranks of one setup, and all that their calls are chosen by.
-struct Facts {
-    const JobTable by;
-    CallPriced prices;
-    std::size_t small_limit;
-
-    [[nodiscard]] const Table *table() const { return by.table ? &*by.table : nullptr; }
-};
-
-// Returns where pieces of all sizes begin, and where the last one ends. Within a piece, the same
-// algorithms may serve a call, the same rule is for it, and each price is a line.
-std::vector<std::size_t> find_pieces(const Facts &facts)
-{
-    std::set<std::size_t> begins{facts.small_limit + 1, most_host_bytes(facts.small_limit) + 1};
-    for (const std::size_t bytes : PriceTable::kBytes) {
-        begins.insert({bytes, bytes + 1});
-    }
-    for (std::size_t bytes = PriceTable::kBytes.back(); bytes < kLargestSize; bytes *= 2) {
-        begins.insert(bytes); // from some of them on there are more segments
-    }
-    for (int r = 0; facts.table() != nullptr && r < facts.table()->rule_count(); ++r) {
-        const Range &range = facts.table()->rule(r).bytes;
-        begins.insert(static_cast<std::size_t>(range.min));
-        begins.insert(static_cast<std::size_t>(range.max) + 1);
-    }
-    begins.insert({1, kLargestSize + 1});
-    return {begins.lower_bound(1), begins.upper_bound(kLargestSize + 1)};
-}
-
 // Calls of one kind on the ranks of one setup.
 class Calls {
 public:
-    Calls(const Query &query, Facts &facts) : query_(query), facts_(facts)
+    explicit Calls(CallSetup &setup) : setup_(setup), ranges_(served_ranges(setup))
     {
-        const std::vector<std::size_t> pieces = find_pieces(facts);
+        const std::vector<std::size_t> pieces = find_pieces(setup);
         for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
-            const std::size_t first = pieces[i], last = pieces[i + 1] - 1;
-            const Choice at_first = choose(first);
-            add(first, at_first);
-            find_changes(first, at_first, last, choose(last));
-            add_prices(first);
-            add_prices(last);
+            add_prices(pieces[i]);
+            add_prices(pieces[i + 1] - 1);
         }
     }
 
@@ -112,12 +77,12 @@ public:
     [[nodiscard]] Json ranges(Distinct &texts) const
     {
         Json ranges = Json::array();
-        for (const auto &[bytes, choice] : changes_) {
+        for (const auto &[bytes, choice] : ranges_) {
             ranges.push_back(
                 {bytes, static_cast<int>(choice.algorithm),
                  choice.source == ChoiceSource::kTable ? 1 : 0,
-                 texts.number_of(hetcoll::describe(choice, facts_.prices.rings().size())),
-                 texts.number_of(print_source(choice, query_, facts_.by))});
+                 texts.number_of(hetcoll::describe(choice, setup_.prices.rings().size())),
+                 texts.number_of(print_source(choice, setup_.query, setup_.by))});
         }
         return ranges;
     }
@@ -149,43 +114,9 @@ private:
         std::array<double, kAlgorithmCount> us;
     };
 
-    [[nodiscard]] Query at(std::size_t bytes) const
-    {
-        Query query = query_;
-        query.bytes = bytes;
-        return of_its_size(query, facts_.small_limit);
-    }
-    [[nodiscard]] Choice choose(std::size_t bytes)
-    {
-        return facts_.prices.choose(at(bytes), facts_.table());
-    }
-    void add(std::size_t bytes, const Choice &choice)
-    {
-        if (changes_.empty() || changes_.back().second != choice) {
-            changes_.emplace_back(bytes, choice);
-        }
-    }
-    // Both sizes are in one piece. There, prices are lines, so the cheapest algorithm at both ends
-    // is the cheapest between them; and chunks that no price determines never shrink.
-    void find_changes(std::size_t low, const Choice &at_low, std::size_t high,
-                      const Choice &at_high)
-    {
-        if (at_low == at_high) {
-            return;
-        }
-        if (high - low == 1) {
-            add(high, at_high);
-            return;
-        }
-        const std::size_t middle = low + (high - low) / 2;
-        const Choice at_middle = choose(middle);
-        find_changes(low, at_low, middle, at_middle);
-        find_changes(middle, at_middle, high, at_high);
-    }
     void add_prices(std::size_t bytes)
     {
-        const Query query = at(bytes);
-        const auto costs = facts_.prices.costs(query, facts_.prices.choose(query, facts_.table()));
+        const auto costs = setup_.prices.costs(setup_.at(bytes), setup_.choose(bytes));
         Prices prices{.bytes = bytes, .us = {}};
         for (std::size_t i = 0; i < kAlgorithmCount; ++i) {
             const bool known = costs[i].us > 0 && std::isfinite(costs[i].us);
@@ -212,9 +143,8 @@ private:
         return true;
     }
 
-    Query query_;
-    Facts &facts_;
-    std::vector<std::pair<std::size_t, Choice>> changes_; // by first number of bytes
+    CallSetup &setup_;
+    std::vector<ServedRange> ranges_;
     std::vector<Prices> prices_;
 };
 
@@ -251,13 +181,13 @@ Result<Json> report_setup(const ReportInput &input, const RanksOn &ranks,
                   {"nodes", query->nodes},
                   {"note", by->note},
                   {"answers", Json::array()}};
-    Facts facts{std::move(*by), std::move(*prices), input.small_limit};
+    CallSetup calls_of{*query, std::move(*by), std::move(*prices), input.small_limit};
     for (const Query &kind : kinds) {
-        query->element_bytes = kind.element_bytes;
-        query->op = kind.op;
-        query->memory = kind.memory;
-        query->reproducible = kind.reproducible;
-        const Calls calls(*query, facts);
+        calls_of.query.element_bytes = kind.element_bytes;
+        calls_of.query.op = kind.op;
+        calls_of.query.memory = kind.memory;
+        calls_of.query.reproducible = kind.reproducible;
+        const Calls calls(calls_of);
         setup["answers"].push_back(
             found.answers.number_of({{"ranges", calls.ranges(found.texts)},
                                      {"prices", found.prices.number_of(calls.prices())}}));
