@@ -25,21 +25,48 @@ says 0 '20 calls of 2 ranks in 9.900 s; a rank was in them for 5.000 s (50.5 %)'
 says 0 '10 calls of 1 rank in 9.900 s' --trace "$work/trace.0"
 says 0 '2 staged: type' --trace "$work/both"
 # Size class, calls, bytes, median, the ninth of ten, the slowest, the share of the time.
-says 0 'allreduce          4K       18    72.0 KB device  ring               mapped         5.00        9.00        9.00    0.0%' \
+says 0 'allreduce     4K      18  72.0 KB device ring      mapped    5.00    9.00    9.00   0.0%' \
     --trace "$work/both"
-says 0 'allreduce          8M        2     8.4 MB device  open_mpi           staged   4999955.00  4999955.00  4999955.00  100.0%' \
+says 0 'allreduce     8M       2   8.4 MB device open_mpi  staged 4999955 4999955 4999955 100.0%' \
     --trace "$work/both"
 # A long name moves all rows.
 sed 's/allreduce/neighbor_alltoallv/' "$work/trace.0" | cat - "$work/trace.1" >"$work/long"
-says 0 'allreduce              4K        9    36.0 KB device' --trace "$work/long"
-says 0 'neighbor_alltoallv     4K        9    36.0 KB device' --trace "$work/long"
+says 0 'allreduce              4K       9  36.0 KB device' --trace "$work/long"
+says 0 'neighbor_alltoallv     4K       9  36.0 KB device' --trace "$work/long"
+
+line 0 100 1000000000 recursive_multiplying mapped 1234567000 >"$work/wide"
+says 0 'recursive_multiplying' --trace "$work/wide"
+[ "$(wc -L <"$work/out")" -le 100 ]
+verdict $? 'the longest name of an algorithm fits 100 columns'
+
+# Files of two jobs, clocks that differ by more than a call takes, and control characters: no nonsense, and a note.
+! grep -q '^note: ' "$work/out"
+verdict $? 'there is no note about one job with one clock'
+line 0 900 4000 ring mapped 1000 >"$work/other.0"
+says 0 'note: the files are of more than one MPI_COMM_WORLD' --trace "$work/trace.0" "$work/trace.1" "$work/other.0"
+says 0 '"the files are of more than one MPI_COMM_WORLD' --trace "$work/trace.0" "$work/other.0" --json
+for i in 1 2 3 4 5; do
+    line 0 "100.00$i" 4000 ring mapped 900000
+    line 1 "107.00$i" 4000 ring mapped 900000
+done >"$work/apart"
+says 0 'note: in 5 of 5 calls a rank has left before another one came' --trace "$work/apart"
+says 0 'a rank was in them for 0.005 s (91.8 %)' --trace "$work/apart"
+sed 's/allreduce/bcast/' "$work/apart" >"$work/rooted"
+"$info" --trace "$work/rooted" >"$work/out" && ! grep -q '^note: ' "$work/out"
+verdict $? 'the root of a bcast may leave early'
+for i in 1 2 3 4; do # all at the same time
+    line 0 100.000000 4000 ring mapped 1000000
+done >"$work/nonblocking"
+says 0 'for 0.001 s (100.0 %)' --trace "$work/nonblocking"
+line 0 100 4000 ring mapped 1000 ',"tag":"\u001b[31mred"' >"$work/escape"
+says 0 '?[31mred' --trace "$work/escape"
 
 # Calls of a communicator with a tag have rows of their own, everywhere.
 {
     line 0 100 4000 ring mapped 1000
     line 0 101 4000 ring mapped 3000 ',"tag":"data <parallel>"'
 } >"$work/tagged"
-says 0 'allreduce          4K        1     4.0 KB device  ring               mapped         3.00        3.00        3.00   75.0%  data <parallel>' \
+says 0 'allreduce     4K       1   4.0 KB device ring      mapped    3.00    3.00    3.00  75.0%  data <parallel>' \
     --trace "$work/tagged"
 sed -i 1d "$work/tagged"
 says 0 'communicator 0 of 2 ranks, data <parallel>' --trace "$work/tagged" --perfetto -

@@ -4,6 +4,7 @@
 #include "measure/json_document.h"
 #include "measure/named_files.h"
 #include "measure/output_file.h"
+#include "plan/describe.h"
 #include "tools/perfetto.h"
 #include "tools/report_parts.h"
 #include "tools/trace_calls.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <set>
 
 namespace hetcoll {
 namespace {
@@ -33,10 +33,8 @@ struct Group {
 struct Totals {
     std::map<Key, Group> groups;
     std::map<std::string, std::uint64_t> staged; // by reason
-    std::set<std::uint64_t> ranks;
-    std::uint64_t calls = 0, failed = 0, ns = 0;
-    bool tagged = false;            // some call is
-    double first_s = 0, last_s = 0; // on the clock
+    std::uint64_t failed = 0, ns = 0;
+    bool tagged = false; // some call is
 };
 
 int size_class_of(std::uint64_t bytes) { return bytes <= 1 ? 0 : std::bit_width(bytes - 1); }
@@ -48,11 +46,7 @@ void add_call(const TraceCall &call, Totals &totals)
     group.bytes += call.bytes;
     group.ns += call.ns;
     group.times_ns.push_back(call.ns);
-    totals.first_s = totals.calls == 0 ? call.start_s : std::min(totals.first_s, call.start_s);
-    totals.last_s = totals.calls == 0 ? call.end_s() : std::max(totals.last_s, call.end_s());
-    totals.ranks.insert(call.rank);
     totals.ns += call.ns;
-    ++totals.calls;
     totals.failed += call.failed ? 1 : 0;
     totals.tagged = totals.tagged || !call.tag.empty();
     if (!call.staged.empty()) {
@@ -78,21 +72,64 @@ std::string print_amount(double bytes)
     return format(unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
 }
 
-std::string print_totals(const Totals &totals)
+std::string print_totals(const TraceJob &job, const Totals &totals)
 {
-    const double ranks = static_cast<double>(totals.ranks.size());
-    const double in_calls_s = static_cast<double>(totals.ns) * 1e-9 / ranks;
-    const double all_s = totals.last_s - totals.first_s;
-    std::string text =
-        format("%llu calls of %zu rank%s in %.3f s; a rank was in them for %.3f s (%.1f %%)\n",
-               static_cast<unsigned long long>(totals.calls), totals.ranks.size(),
-               totals.ranks.size() == 1 ? "" : "s", all_s, in_calls_s,
-               all_s > 0 ? 100 * in_calls_s / all_s : 0.0);
+    double in_them_s = 0;
+    for (const TraceProcess &process : job.processes) {
+        in_them_s += in_calls_s(process);
+    }
+    const std::size_t ranks = job.processes.size();
+    std::string text = format("%s of %s in %.3f s; a rank was in them for %.3f s (%.1f %%)\n",
+                              counted(job.calls, "call").c_str(), counted(ranks, "rank").c_str(),
+                              job.last_s - job.first_s, in_them_s / static_cast<double>(ranks),
+                              percent_in_calls(job));
+    for (const std::string &doubt : doubts_about(job, find_gatherings(job))) {
+        text += "note: " + doubt + "\n";
+    }
     for (const auto &[reason, calls] : totals.staged) {
         text += format("%llu staged: %s\n", static_cast<unsigned long long>(calls), reason.c_str());
     }
     if (totals.failed != 0) {
         text += format("%llu failed\n", static_cast<unsigned long long>(totals.failed));
+    }
+    return text;
+}
+
+// At most seven characters for times below ten seconds.
+std::string print_short_us(double us)
+{
+    return format(us < 100 ? "%.2f" : us < 10000 ? "%.1f" : "%.0f", us);
+}
+
+// At most 100 columns wide, but for long names and tags.
+std::string print_groups(Totals &totals)
+{
+    std::size_t widest_call = 9, widest_algorithm = 9;
+    for (const auto &[key, group] : totals.groups) {
+        widest_call = std::max(widest_call, key.call.size());
+        widest_algorithm = std::max(widest_algorithm, key.algorithm.size());
+    }
+    const int call_width = static_cast<int>(widest_call);
+    const int algorithm_width = static_cast<int>(widest_algorithm);
+    std::string text = format("%-*s %6s %7s %8s %-6s %-*s %-6s %7s %7s %7s %6s%s\n", call_width,
+                              "call", "<=size", "calls", "bytes", "memory", algorithm_width,
+                              "algorithm", "path", "p50_us", "p90_us", "max_us", "time",
+                              totals.tagged ? "  tag" : "");
+    for (auto &[key, group] : totals.groups) {
+        std::sort(group.times_ns.begin(), group.times_ns.end());
+        const auto percentile = [&times_ns = group.times_ns](std::size_t percent) {
+            return print_short_us(percentile_us(times_ns, percent));
+        };
+        text += format("%-*s %6s %7zu %8s %-6s %-*s %-6s %7s %7s %7s %5.1f%%%s%s\n", call_width,
+                       key.call.c_str(), print_bytes(std::size_t{1} << key.size_class).c_str(),
+                       group.times_ns.size(),
+                       print_amount(static_cast<double>(group.bytes)).c_str(), key.memory.c_str(),
+                       algorithm_width, key.algorithm.c_str(), key.path.c_str(),
+                       percentile(50).c_str(), percentile(90).c_str(), percentile(100).c_str(),
+                       totals.ns == 0
+                           ? 0.0
+                           : 100.0 * static_cast<double>(group.ns) / static_cast<double>(totals.ns),
+                       key.tag.empty() ? "" : "  ", key.tag.c_str());
     }
     return text;
 }
@@ -146,49 +183,22 @@ Result<std::string> show_trace(const TraceRequest &request)
         }
         return std::string();
     }
+    Result<TraceJob> job = read_job(request.files);
+    if (!job.ok()) {
+        return job.take_status();
+    }
     if (request.json) {
-        Result<TraceJob> job = read_job(request.files);
-        if (!job.ok()) {
-            return job.take_status();
-        }
         Json json = json_document("hetcoll_info");
         json["trace"] = report_job(*job);
         return json_text(json);
     }
     Totals totals;
-    for (const std::string &path : request.files) {
-        const auto add = [&totals](TraceCall &&call) { add_call(call, totals); };
-        if (Status status = read_trace(path, add); !status.ok()) {
-            return status;
+    for (const TraceProcess &process : job->processes) {
+        for (const TraceCall &call : process.calls) {
+            add_call(call, totals);
         }
     }
-    if (totals.calls == 0) {
-        return error(Errc::kInvalid, "no call is in %s%s", request.files.front().c_str(),
-                     request.files.size() > 1 ? " and the others" : "");
-    }
-    std::string text = print_totals(totals);
-    std::size_t widest = 14;
-    for (const auto &[key, group] : totals.groups) {
-        widest = std::max(widest, key.call.size());
-    }
-    const int width = static_cast<int>(widest);
-    text += format("%-*s %6s %8s %10s %-7s %-18s %-7s %11s %11s %11s %7s%s\n", width, "call",
-                   "<=size", "calls", "bytes", "memory", "algorithm", "path", "median_us", "p90_us",
-                   "max_us", "time", totals.tagged ? "  tag" : "");
-    for (auto &[key, group] : totals.groups) {
-        std::sort(group.times_ns.begin(), group.times_ns.end());
-        text += format("%-*s %6s %8zu %10s %-7s %-18s %-7s %11.2f %11.2f %11.2f %6.1f%%%s%s\n",
-                       width, key.call.c_str(),
-                       print_bytes(std::size_t{1} << key.size_class).c_str(), group.times_ns.size(),
-                       print_amount(static_cast<double>(group.bytes)).c_str(), key.memory.c_str(),
-                       key.algorithm.c_str(), key.path.c_str(), percentile_us(group.times_ns, 50),
-                       percentile_us(group.times_ns, 90), percentile_us(group.times_ns, 100),
-                       totals.ns == 0
-                           ? 0.0
-                           : 100.0 * static_cast<double>(group.ns) / static_cast<double>(totals.ns),
-                       key.tag.empty() ? "" : "  ", key.tag.c_str());
-    }
-    return text;
+    return print_totals(*job, totals) + print_groups(totals);
 }
 
 } // namespace hetcoll

@@ -142,7 +142,7 @@ void add_process(const TraceProcess &process, std::uint64_t number,
 
 std::string print_perfetto(const TraceJob &job)
 {
-    const auto waits = find_waits(job, find_gatherings(job));
+    const auto waits = find_waits(job, find_gatherings(job).found);
     Events events(job.first_s);
     for (std::size_t p = 0; p < job.processes.size(); ++p) {
         add_process(job.processes[p], p, waits[p], events);

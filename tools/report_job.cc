@@ -172,11 +172,13 @@ Json latecomers(const TraceJob &job, const std::vector<Gathering> &gatherings,
 
 Json report_job(const TraceJob &job)
 {
-    const std::vector<Gathering> gatherings = find_gatherings(job);
-    const auto waits = find_waits(job, gatherings);
+    const Gatherings gatherings = find_gatherings(job);
+    const auto waits = find_waits(job, gatherings.found);
+    double in_them_s = 0;
     std::uint64_t failed = 0;
     std::map<std::string, std::uint64_t> staged;
     for (const TraceProcess &process : job.processes) {
+        in_them_s += in_calls_s(process) / static_cast<double>(job.processes.size());
         for (const TraceCall &call : process.calls) {
             failed += call.failed ? 1 : 0;
             if (!call.staged.empty()) {
@@ -191,15 +193,18 @@ Json report_job(const TraceJob &job)
     return {{"calls", job.calls},
             {"ranks", job.processes.size()},
             {"s", job.last_s - job.first_s},
+            {"in_calls_s", in_them_s},
+            {"in_calls_percent", percent_in_calls(job)},
+            {"notes", doubts_about(job, gatherings)},
             {"failed", failed},
             {"staged", staged_calls},
-            {"gatherings", gatherings.size()},
+            {"gatherings", gatherings.found.size()},
             {"by_algorithm", by_name(job, [](const TraceCall &call) { return call.algorithm; })},
             {"by_path", by_name(job, [](const TraceCall &call) { return call.path; })},
             {"by_size", by_size(job)},
             {"by_kind", by_kind(job)},
             {"slowest", slowest(job, waits)},
-            {"late", latecomers(job, gatherings, waits)}};
+            {"late", latecomers(job, gatherings.found, waits)}};
 }
 
 } // namespace hetcoll

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +19,16 @@ namespace {
 constexpr int kBadLinesNamed = 10; // of a file
 
 std::string quoted(const char *name, const char *rest) { return "'" + std::string(name) + rest; }
+
+// Files may hold anything; a terminal would obey its control characters.
+std::string printable(std::string text)
+{
+    for (char &c : text) {
+        const auto code = static_cast<unsigned char>(c);
+        c = code < ' ' || code == 0x7f ? '?' : c;
+    }
+    return text;
+}
 
 // Empty, or what is wrong with the line.
 std::string parse_line(const std::string &line, TraceCall &call)
@@ -59,7 +71,7 @@ std::string parse_line(const std::string &line, TraceCall &call)
         if (found == nullptr) {
             return quoted(name, "' is not a word");
         }
-        *value = found->string;
+        *value = printable(found->string);
     }
     const JsonNode *const time = find("time");
     if (time == nullptr || (time->kind != Kind::kInteger && time->kind != Kind::kReal)) {
@@ -72,7 +84,7 @@ std::string parse_line(const std::string &line, TraceCall &call)
     };
     const auto add_word = [&](const char *name, std::string &value) {
         const JsonNode *const found = find_word(name);
-        value = found != nullptr ? found->string : std::string();
+        value = found != nullptr ? printable(found->string) : std::string();
     };
     add_count("comm", call.comm);
     add_count("ranks", call.ranks);
@@ -107,6 +119,13 @@ ByRank split(std::vector<TraceCall> calls, std::uint64_t place)
         processes[call.rank].push_back(std::move(call));
     }
     return processes;
+}
+
+// The others let a rank go that has sent its part, or has received the root's.
+bool waits_for_all(std::string_view call)
+{
+    return call.ends_with("allreduce") || call.find("allgather") != call.npos ||
+           call.find("reduce_scatter") != call.npos || call.ends_with("barrier");
 }
 
 } // namespace
@@ -174,7 +193,63 @@ Result<TraceJob> read_job(const std::vector<std::string> &paths)
     return job;
 }
 
-std::vector<Gathering> find_gatherings(const TraceJob &job)
+double in_calls_s(const TraceProcess &process)
+{
+    double sum_s = 0, end_s = 0;
+    for (const TraceCall &call : process.calls) { // by the time they began
+        sum_s += std::max(call.end_s() - std::max(call.start_s, end_s), 0.0);
+        end_s = std::max(end_s, call.end_s());
+    }
+    return sum_s;
+}
+
+double percent_in_calls(const TraceJob &job)
+{
+    double sum = 0;
+    for (const TraceProcess &process : job.processes) {
+        double last_s = 0;
+        for (const TraceCall &call : process.calls) {
+            last_s = std::max(last_s, call.end_s());
+        }
+        const double all_s = last_s - process.calls.front().start_s;
+        sum += all_s > 0 ? 100 * in_calls_s(process) / all_s : 0;
+    }
+    return sum / static_cast<double>(job.processes.size());
+}
+
+std::vector<std::string> doubts_about(const TraceJob &job, const Gatherings &gatherings)
+{
+    std::vector<std::string> doubts;
+    std::set<std::uint64_t> sizes;
+    std::map<std::uint64_t, std::size_t> processes_of; // ranks of MPI_COMM_WORLD
+    for (const TraceProcess &process : job.processes) {
+        std::set<std::uint64_t> ranks;
+        for (const TraceCall &call : process.calls) {
+            if (call.comm == 0) {
+                ranks.insert(call.rank);
+                sizes.insert(call.ranks);
+            }
+        }
+        for (const std::uint64_t rank : ranks) {
+            ++processes_of[rank];
+        }
+    }
+    const bool twice = std::any_of(processes_of.begin(), processes_of.end(),
+                                   [](const auto &rank) { return rank.second > 1; });
+    if (twice || sizes.size() > 1) {
+        doubts.emplace_back("the files are of more than one MPI_COMM_WORLD: give the files of one "
+                            "job, unless it has spawned others");
+    }
+    if (gatherings.apart > 0) {
+        doubts.push_back("in " + std::to_string(gatherings.apart) + " of " +
+                         std::to_string(gatherings.apart + gatherings.found.size()) +
+                         " calls a rank has left before another one came: clocks of hosts differ, "
+                         "or files are of several jobs");
+    }
+    return doubts;
+}
+
+Gatherings find_gatherings(const TraceJob &job)
 {
     using Comm = std::pair<std::uint64_t, std::uint64_t>;      // number and ranks
     std::map<std::pair<Comm, std::uint64_t>, std::size_t> who; // the process that is this rank
@@ -199,7 +274,7 @@ std::vector<Gathering> find_gatherings(const TraceJob &job)
             }
         }
     }
-    std::vector<Gathering> gatherings;
+    Gatherings gatherings;
     for (auto &[key, members] : found) {
         if (members.size() != std::get<0>(key).second) {
             continue;
@@ -221,7 +296,9 @@ std::vector<Gathering> find_gatherings(const TraceJob &job)
         }
         constexpr double kClockS = 2e-6; // lines have microseconds
         if (gathering.last_start_s <= first_end_s + kClockS) {
-            gatherings.push_back(std::move(gathering));
+            gatherings.found.push_back(std::move(gathering));
+        } else if (waits_for_all(std::get<1>(key))) {
+            ++gatherings.apart;
         }
     }
     return gatherings;

@@ -39,6 +39,13 @@ struct TraceProcess {
     std::vector<TraceCall> calls; // by the time they began
 };
 
+// Returns for how many seconds any call of the process was under way; calls may overlap.
+[[nodiscard]] double in_calls_s(const TraceProcess &process);
+// Returns this as a part of the time from the first start to the last end, in percent: the mean of
+// all processes, each by its own clock.
+struct TraceJob;
+[[nodiscard]] double percent_in_calls(const TraceJob &job);
+
 struct TraceJob {
     std::vector<TraceProcess> processes; // by rank
     double first_s = 0, last_s = 0;      // from the first start to the last end
@@ -60,10 +67,22 @@ struct Gathering {
     std::size_t last = 0; // the member that came last
 };
 
-// Those of which the traces have every rank's call. A communicator's number that two processes use
-// as the same rank stands for several communicators and is left out; so are the calls that do not
-// overlap in time, which clocks that differ do.
-[[nodiscard]] std::vector<Gathering> find_gatherings(const TraceJob &job);
+struct Gatherings {
+    std::vector<Gathering> found;
+    // Calls that no rank can leave before all have come, and that some rank left earlier by its
+    // clock.
+    std::size_t apart = 0;
+};
+
+// Returns those of which the traces have every rank's call. A communicator's number that two
+// processes use as the same rank stands for several communicators and is left out; so are calls
+// that do not overlap in time.
+[[nodiscard]] Gatherings find_gatherings(const TraceJob &job);
+
+// Returns sentences for the user, if the files look like those of several jobs, or the clocks
+// differ.
+[[nodiscard]] std::vector<std::string> doubts_about(const TraceJob &job,
+                                                    const Gatherings &gatherings);
 
 // Of each call of a process, what it waited for the last one, in seconds; nothing: nobody knows.
 [[nodiscard]] std::vector<std::vector<std::optional<double>>>

@@ -7,7 +7,8 @@ const elementBytes = {
     uint64: 8, complex: 8,
 };
 const otherOps = new Set(["other", "prod", "max", "min", "band", "bor", "bxor", "land", "lor", "lxor"]);
-const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "allreduce", "call", "each", "hetcoll_info", "explain"]);
+const fillers = new Set(["a", "an", "the", "on", "of", "in", "with", "and", "bytes", "byte", "allreduce", "mpi_allreduce", "call", "each", "hetcoll_info", "explain"]);
+const otherCollectives = /^(mpi_)?i?(bcast|broadcast|reduce|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce_scatter(_block)?|reduce_local|scan|exscan|barrier|neighbor_\w+)$/;
 const units = { "": 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
 function parseBytes(word) {
@@ -72,7 +73,12 @@ function parseCall(text) {
         } else if (word === "sum" || otherOps.has(word)) {
             call.op = word === "sum" ? "sum" : "other";
         } else if (parseBytes(word) !== null) {
-            call.bytes = parseBytes(word);
+            const unit = /^[\d.]+$/.test(word) && /^(k|m|g|t)?(i?b)?$/i.test(next) ? next : "";
+            call.bytes = parseBytes(word + unit);
+            i += unit === "" ? 0 : 1;
+            if (call.bytes === null) throw new CallError(`'${words[i - 1]} ${words[i]}' is more than a vector may have`);
+        } else if (otherCollectives.test(word)) {
+            throw new CallError(`this page answers for Allreduce alone: hetcoll_info explain --collective says who serves ${words[i]}`);
         } else if (!fillers.has(word)) {
             throw new CallError(`'${words[i]}' is unknown: write a call such as 4M float sum on 8 ranks of 2 nodes`);
         }

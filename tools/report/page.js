@@ -7,10 +7,12 @@ function missing(id) {
     byId(id).querySelector(".content").hidden = true;
 }
 
+const machineName = (machine) => machine.name || "this machine";
+
 function showHead() {
     const machine = data.machine;
     const measured = data.measurements.map((one) => one.machine).join(", ");
-    byId("machine-name").textContent = machine ? ` on ${machine.name || "this machine"}` : measured ? ` on ${measured}` : "";
+    byId("machine-name").textContent = machine ? ` on ${machineName(machine)}` : measured ? ` on ${measured}` : "";
     document.title = `hetcoll${byId("machine-name").textContent}`;
     const facts = Object.entries(machine?.fingerprint ?? {}).map(([name, value]) => `${name} ${value}`);
     const ofTable = table?.machine === null ? ", which a job ignores" : table?.machine ? ` for ${table.machine}` : "";
@@ -36,14 +38,14 @@ function showMatrix({ gpus, columns }) {
             gbps > 0 ? String(gbps) : "–",
             element("small", {}, word),
         );
-    const head = element("tr", {}, ...["", ...columns, "host"].map((name) => element("th", {}, name)));
+    const head = element("tr", {}, ...["", "host", ...columns].map((name) => element("th", {}, name)));
     const rows = gpus.map((gpu) =>
         element(
             "tr",
             { title: `${gpu.name} ${gpu.model} ${gpu.bus}${gpu.numa === null ? "" : `, NUMA ${gpu.numa}`}` },
             element("th", {}, gpu.name),
-            ...gpu.routes.map((route) => (route === null ? element("td", {}, "·") : rateCell(...route))),
             rateCell("", gpu.host),
+            ...gpu.routes.map((route) => (route === null ? element("td", {}, "·") : rateCell(...route))),
         ),
     );
     byId("matrix").append(element("table", {}, head, ...rows));
@@ -135,13 +137,17 @@ function showRegions() {
         label: setup.nodes === 1 ? `${setup.ranks}` : `${setup.ranks} / ${setup.nodes}`,
     }));
     const { svg, x, cursor } = chart(host, { xs: [1, largestShown], yTicks, height, yTitle: "ranks / nodes" });
-    hatch(svg, names);
+    if (table !== null) hatch(svg, names);
+    byId("region-words").textContent =
+        table === null
+            ? "Sums of floats in device memory, by price: there is no tuning table. Click for details."
+            : "Sums of floats in device memory. Solid: chosen by a rule of the tuning table. Hatched: chosen by price. Click for details.";
     for (const { top, ranges } of rows) {
         for (const { from, to, algorithm, byRule } of ranges) {
             const name = nameOf(algorithm);
             svg.append(shape("rect", {
                 x: x(from), y: top + 1, width: x(to) - x(from), height: rowHeight - 2,
-                style: `fill:${byRule ? colourOf(name) : `url(#hatch-${name})`}`,
+                style: `fill:${byRule || table === null ? colourOf(name) : `url(#hatch-${name})`}`,
             }));
         }
     }
@@ -306,14 +312,16 @@ function showLate(job) {
 const tagged = (text, { tag }) => (tag === "" ? text : `${text} (${tag})`);
 
 function showJob(job) {
-    const inCalls = job.late.reduce((sum, { in_calls_s }) => sum + in_calls_s, 0) / job.ranks;
     const staged = Object.entries(job.staged).map(([why, calls]) => `${calls} calls staged: ${why}`);
     const accent = () => "var(--accent)";
     const head =
         `${job.calls.toLocaleString("en")} calls of ${job.ranks} ranks in ${job.s.toFixed(3)} s; on average, a rank spent ` +
-        `${inCalls.toFixed(3)} s in them (${job.s > 0 ? ((100 * inCalls) / job.s).toFixed(1) : "0.0"} %)`;
+        `${job.in_calls_s.toFixed(3)} s in them (${job.in_calls_percent.toFixed(1)} %)`;
+    const here = data.machine ? `: nothing tells whether these calls ran on ${machineName(data.machine)}` : "";
+    const notes = [...job.notes, `a trace does not name its machine${here}`];
     byId("job").querySelector(".content").append(
         element("p", {}, [head, ...staged, ...(job.failed ? [`${job.failed} failed`] : [])].join(" · ")),
+        ...notes.map((note) => element("p", { class: "note" }, `Note: ${note}.`)),
         element(
             "div",
             { class: "columns" },
