@@ -66,9 +66,7 @@ Result<TableFile> read(const std::string &path)
 Status table_error(const std::string &path, int line, const std::string &cause)
 {
     return Status(Errc::kInvalid, path + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
-                                      cause +
-                                      "; make a new table with hetcoll_tune, or do without: set "
-                                      "coll_hetcoll_tuning_table to none, leave out --table");
+                                      cause + "; make a new table with hetcoll_tune");
 }
 
 Result<TableFile> read_table(const std::string &path) noexcept

@@ -74,6 +74,7 @@ struct TableFile {
 };
 
 inline constexpr std::size_t kMaxTableBytes = 1u << 20;
+inline constexpr int kTableVersion = 3; // 'rule_file_version' of the tables that can be read
 
 // Every error says file, line and the way out. Never throws.
 [[nodiscard]] Result<TableFile> parse_table(std::string_view text,

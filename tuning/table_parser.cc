@@ -349,8 +349,17 @@ bool TableReader::read(const JsonNode &root)
         return false;
     }
     const JsonNode *version = find(root, "rule_file_version");
-    if (version == nullptr || version->kind != Kind::kInteger || version->integer != 3) {
-        return fail(version == nullptr ? root.line : version->line, "'rule_file_version' is not 3");
+    if (version == nullptr || version->kind != Kind::kInteger) {
+        return fail(version == nullptr ? root.line : version->line,
+                    "it has no number 'rule_file_version', so it is not a table of hetcoll's");
+    }
+    if (version->integer != kTableVersion) {
+        const bool is_newer = version->integer > kTableVersion;
+        return fail(version->line, "'rule_file_version' is " + std::to_string(version->integer) +
+                                       ", and this hetcoll reads " +
+                                       std::to_string(kTableVersion) +
+                                       (is_newer ? ": a newer hetcoll has written the table"
+                                                 : ": an older hetcoll has written the table"));
     }
     const JsonNode *module = find(root, "module");
     if (module == nullptr || module->string != "hetcoll") {

@@ -117,7 +117,8 @@ std::string machine_text(const Machine &machine)
 std::string write_table(const TableFile &table)
 {
     std::string text = "{\n  \"$schema\": \"hetcoll_tuning.schema.json\",\n"
-                       "  \"rule_file_version\": 3,\n  \"module\": \"hetcoll\",\n";
+                       "  \"rule_file_version\": " +
+                       std::to_string(kTableVersion) + ",\n  \"module\": \"hetcoll\",\n";
     if (!table.machines.empty()) {
         text += "  \"machines\": [" + list_text(table.machines, "    ", machine_text) + "],\n";
     }
