@@ -1,8 +1,11 @@
 #include "device/device.h"
 
 #include "base/padding.h"
+
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdio>
 
 namespace hetcoll {
 namespace {
@@ -32,6 +35,15 @@ std::size_t threads_for_copy(std::uintptr_t differing, std::size_t bytes)
 {
     const std::size_t word = (differing | 16) & -(differing | 16);
     return bytes / word + 1; // and one for less than a word
+}
+
+// Names the size, which tells whether this call took too much or others before it.
+Status allocation_status(const Driver &driver, CUresult result, const char *call, const char *doing,
+                         std::size_t bytes, const char *memory)
+{
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "%s %zu bytes of %s", doing, bytes, memory);
+    return driver_status(driver, result, call, text.data());
 }
 
 } // namespace
@@ -97,8 +109,8 @@ Result<PinnedMemory> Device::make_pinned(std::size_t bytes) const
     void *memory = nullptr;
     const CUresult result = driver_.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
     if (result != CUDA_SUCCESS) {
-        return driver_status(driver_, result, "cuMemHostAlloc",
-                             "allocating page-locked host memory");
+        return allocation_status(driver_, result, "cuMemHostAlloc", "allocating", bytes,
+                                 "page-locked host memory");
     }
     return PinnedMemory(
         context_, memory, [](const Driver &driver, void *m) { return driver.cuMemFreeHost(m); },
@@ -113,7 +125,8 @@ Result<PinnedMemory> Device::register_host(void *memory, std::size_t bytes) cons
     void *const start = reinterpret_cast<void *>(first);
     const CUresult result = driver_.cuMemHostRegister(start, whole, CU_MEMHOSTREGISTER_PORTABLE);
     if (result != CUDA_SUCCESS) {
-        return driver_status(driver_, result, "cuMemHostRegister", "page-locking shared memory");
+        return allocation_status(driver_, result, "cuMemHostRegister", "page-locking", whole,
+                                 "shared memory");
     }
     return PinnedMemory(
         context_, start,
@@ -126,7 +139,8 @@ Result<DeviceMemory> Device::make_memory(std::size_t bytes) const
     CUdeviceptr memory = 0;
     const CUresult result = driver_.cuMemAlloc(&memory, bytes);
     if (result != CUDA_SUCCESS) {
-        return driver_status(driver_, result, "cuMemAlloc", "allocating device memory");
+        return allocation_status(driver_, result, "cuMemAlloc", "allocating", bytes,
+                                 "device memory");
     }
     return DeviceMemory(
         context_, memory, [](const Driver &driver, CUdeviceptr m) { return driver.cuMemFree(m); },

@@ -5,6 +5,7 @@
 #include "measure/cpu_path.h"
 #include "measure/output_file.h"
 #include "measure/own_path.h"
+#include "plan/describe.h"
 #include "tools/child.h"
 #include "tools/report.h"
 #include "tools/this_machine.h"
@@ -38,9 +39,11 @@ Status report(const std::string &path, const Measurements &measurements, const T
         }
     }
     std::fprintf(options.html == "-" ? stderr : stdout, // where the page goes, nothing else does
-                 "hetcoll_tune: wrote %s: %d rules for %s, from %zu measurements in %s\n",
-                 path.c_str(), written->rules, measurements.machine.c_str(),
-                 measurements.samples.size(), measurements.path.c_str());
+                 "hetcoll_tune: wrote %s: %s for %s, from %s in %s\n", path.c_str(),
+                 counted(static_cast<std::size_t>(written->rules), "rule").c_str(),
+                 measurements.machine.c_str(),
+                 counted(measurements.samples.size(), "measurement").c_str(),
+                 measurements.path.c_str());
     return {};
 }
 

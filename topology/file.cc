@@ -174,9 +174,10 @@ private:
         const std::string what(words[0]);
         const std::size_t fixed = has_bus(kind) ? 3 : 2;
         if (words.size() < fixed) {
-            return error(Errc::kInvalid, "%s without %s, write '%s NAME%s'", what.c_str(),
+            return error(Errc::kInvalid, "%s without %s, write '%s NAME%s'%s", what.c_str(),
                          words.size() < 2 ? "a name" : "a PCI bus id", what.c_str(),
-                         has_bus(kind) ? " BUS_ID', with - for a bus id that is not known" : "");
+                         has_bus(kind) ? " BUS_ID" : "",
+                         has_bus(kind) ? ", with - for a bus id that is not known" : "");
         }
         Vertex vertex{.kind = kind, .name = std::string(words[1])};
         if (has_bus(kind)) {

@@ -238,6 +238,15 @@ template <class T> Status status_of(Result<T> result)
 
 class DeviceErrorsTest : public ::testing::TestWithParam<FailingCall> {};
 
+TEST(AllocationErrorTest, AFailedAllocationNamesItsSize)
+{
+    const Device device(*cuda().driver, cuda().context, -1);
+    const Faults faults("cuMemAlloc:1:2");
+    const Status status = status_of(device.make_memory(12345));
+    EXPECT_NE(status.message().find("allocating 12345 bytes of device memory"), std::string::npos)
+        << status.message();
+}
+
 TEST_P(DeviceErrorsTest, AFailureNamesTheCallAndMakesNothing)
 {
     const Device device(*cuda().driver, cuda().context, -1);
