@@ -42,6 +42,15 @@ if (wantedEnd !== "") {
     type("4M on 777 ranks");
     check("a call without prices names those that there are", byId("answer").textContent.includes("has no prices for 777 ranks"));
     check("and the command to ask", byId("answer").textContent.includes("hetcoll_info explain --bytes 4M --ranks 777"));
+    const isRefused = (text, words) => {
+        type(text);
+        return byId("answer").querySelector(".error")?.textContent.includes(words);
+    };
+    check("another collective is refused in words", isRefused("4M bcast on 8 ranks", "answers for Allreduce alone"));
+    check("and so is one by its name in MPI", isRefused("4M MPI_Iallgather on 8 ranks", "who serves MPI_Iallgather"));
+    check("a unit may stand alone", parseCall("4 GB on 8 ranks").bytes === 2 ** 32 && parseCall("1.5 KiB on 8 ranks").bytes === 1536);
+    check("and bytes are a unit", parseCall("8 bytes on 2 ranks").bytes === 8 && parseCall("8 on 2 ranks").bytes === 8);
+    check("a unit may not make too much of a number", isRefused("4096 GB on 8 ranks", "more than a vector may have"));
     type("4M on 8 ranks");
     const shown = byId("answer").querySelector("code").textContent;
     check(`the command asks about this machine, by this table: ${shown}`, shown === `hetcoll_info explain --bytes 4M --ranks 8 ${wantedEnd}`);
@@ -65,8 +74,14 @@ if (wantedEnd !== "") {
     check("a click asks for it", byId("call").value !== "8 on 2 ranks" && byId("answer").querySelector(".served") !== null);
 
     check("the job's slowest call is there", byId("job").textContent.includes("Slowest calls") && byId("job").textContent.includes("two_shot"));
+    check("and that nothing tells the machine of a trace", byId("job").textContent.includes("a trace does not name its machine"));
     check("and who came late", byId("job").textContent.includes("came last"));
 }
+const hosts = [...byId("matrix").querySelectorAll("tr")].map((row) => row.children[1]);
+check("the host's column is seen without scrolling", hosts[0].textContent === "host" && hosts.every((cell) => cell.getBoundingClientRect().right <= innerWidth));
+check("the title is not under the button", byId("theme").getBoundingClientRect().left >= document.querySelector("h1").getBoundingClientRect().right);
+const isHatched = byId("region-chart").querySelector('[style*="#hatch-"]') !== null;
+check("a map without a table is not hatched", table !== null || !isHatched);
 const before = getComputedStyle(document.body).backgroundColor;
 byId("theme").click();
 check("dark and light differ", getComputedStyle(document.body).backgroundColor !== before);

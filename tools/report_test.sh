@@ -94,7 +94,7 @@ answers()
                 /^algorithm/ { prices = 1 }'
     done
 }
-# visit PAGE WIDTH CALLS OPTION...: what report_test.js sees there; without options, whether calls are answered alone.
+# visit PAGE WIDTH[,dark] CALLS OPTION...: what report_test.js sees there; without options, whether calls are answered alone.
 visit()
 {
     {
@@ -104,11 +104,12 @@ visit()
         cat "$data/report_test.js"
         printf '}\n</script>\n</body>\n</html>\n'
     } >"$work/visited.html"
-    timeout -k 5 300 $browser --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --window-size="$2",1200 \
+    case $2 in *,dark) scheme=0 ;; *) scheme=1 ;; esac
+    timeout -k 5 300 $browser --blink-settings=preferredColorScheme=$scheme --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --window-size="${2%,dark}",1200 \
         --user-data-dir="$work/browser" --virtual-time-budget=20000 --dump-dom "file://$work/visited.html" 2>"$work/browser.log" |
         sed -n '/<pre id="said">/,/<\/pre>/ { s/.*<pre id="said">//; s,</pre>.*,,; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g; p }' >"$work/seen"
     cat "$work/seen"
-    [ "$(grep -c '^ok ' "$work/seen")" -ge $(($# > 3 ? 18 : 4)) ] || { verdict 1 'the browser has gone through the page'; tail -n 5 "$work/browser.log"; }
+    [ "$(grep -c '^ok ' "$work/seen")" -ge $(($# > 3 ? 26 : 7)) ] || { verdict 1 'the browser has gone through the page'; tail -n 5 "$work/browser.log"; }
     passed=$((passed + $(grep -c '^ok ' "$work/seen")))
     failed=$((failed + $(grep -c '^FAIL' "$work/seen")))
 }
@@ -128,7 +129,13 @@ else
     for bytes in 8 9000 100000 1M 5000001 64M 700M; do
         echo "$bytes on 3 ranks of 1 nodes"
     done | answers --topology "$machines/dgx1v-014.topology" >"$work/wanted"
-    visit "$work/dgx1v-014" 500 "$work/wanted"
+    for width in 420 1100,dark 1400 1920,dark; do
+        visit "$work/dgx1v-014" $width "$work/wanted"
+    done
+    : >"$work/wanted" # the widest matrices
+    for name in dgxa100 dgxh100; do
+        visit "$work/$name" 1200,dark "$work/wanted"
+    done
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
