@@ -63,6 +63,9 @@ for row in json.load(open(sys.argv[1]))["regions"]:
 assert borders >= 8, borders
 END
 verdict $? 'its borders are those of explain with sizes'
+(cd "$work" && PYTHONDONTWRITEBYTECODE=1 python3 "$HETCOLL_SRCDIR/bench/draw_regions.py" "$info" "$work/regions.svg") >"$work/out" 2>&1 &&
+    cmp "$work/regions.svg" "$HETCOLL_SRCDIR/docs/pictures/regions.svg" >>"$work/out" 2>&1
+verdict $? 'docs/pictures/regions.svg is what bench/draw_regions.py draws: run it again where prices have changed'
 says 1 'the topology has 8' --explain --bytes 4M --ranks 9 --topology "$machines/dgx1v.topology"
 
 # A node of more GPUs than trees are packed for: rows of eight, each GPU joined to four others.
