@@ -15,7 +15,7 @@
 namespace hetcoll {
 namespace {
 
-// What the schedules of a call are made of.
+// The parts of a call's schedules.
 struct Parts {
     Groups groups{};
     std::vector<int> node_of{};
@@ -116,7 +116,7 @@ Status share(const CallRequest &request, const Query &query, const Topology *top
     return {};
 }
 
-// What the algorithm needs, by its row.
+// The needs of the algorithm, by its row.
 Status find_needs(const CallRequest &request, const Query &query, AlgorithmSet available,
                   const Topology *topology, Parts &parts)
 {

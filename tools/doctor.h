@@ -1,4 +1,4 @@
-// What hetcoll_info doctor looks at. Each check finds one thing.
+// The checks of hetcoll_info doctor. Each check finds one thing.
 #pragma once
 
 #include "base/installed.h"
@@ -36,7 +36,7 @@ struct OpenMpiFindings {
 // Runs mpirun with two ranks, in less than a minute.
 [[nodiscard]] OpenMpiFindings check_open_mpi(const OpenMpiRequest &request);
 
-// What the environment and these files set: one finding if all is well, else one for each wrong
+// The settings of the environment and of these files: one finding if all is well, else one for each wrong
 // value or name.
 [[nodiscard]] std::vector<Finding> check_parameters(const std::vector<std::string> &files);
 

@@ -29,7 +29,7 @@
 namespace hetcoll {
 namespace {
 
-// What a rank takes in /dev/shm, much more than its control pages; Open MPI takes more.
+// Bytes of /dev/shm for a rank: much more than its control pages; Open MPI takes more.
 constexpr std::size_t kSharedBytes = std::size_t{1} << 20;
 constexpr double kGiB = 1 << 30;
 
@@ -77,7 +77,7 @@ Finding no_gpu(const std::string &cause)
     }
     return {"driver", Mark::kWrong,
             std::to_string(gpus) + " NVIDIA GPU" + (gpus == 1 ? "" : "s") +
-                " on the bus, and none that can be used: " + cause,
+                " on the bus, but not one of them can be used: " + cause,
             "no CUDA program runs here, and hetcoll leaves everything to Open MPI's components: "
             "install NVIDIA's driver, or start the container with GPUs (docker run --gpus all)"};
 }

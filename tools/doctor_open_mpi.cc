@@ -72,7 +72,7 @@ struct Answer { // of a child
     OmpiInfo info{};
 };
 
-// What starts jobs of another MPI says so in its --version.
+// The launcher of another MPI says so in its --version.
 bool names_other_mpi(const std::string &line)
 {
     for (const char *name : {"HYDRA", "MPICH", "MVAPICH", "Intel(R) MPI"}) {
@@ -198,7 +198,7 @@ private:
     {
         const std::string program = find_ompi_info();
         if (program.empty()) {
-            add("open_mpi", Mark::kWrong, "no ompi_info beside " + mpirun_ + ", nor on PATH",
+            add("open_mpi", Mark::kWrong, "no ompi_info next to " + mpirun_ + ", nor on PATH",
                 "no more can be looked for: install it, it belongs to Open MPI");
             return false;
         }
@@ -210,7 +210,7 @@ private:
                 program + " fails" +
                     (alone.end.timed_out ? ": it does not end"
                                          : ", or is not Open MPI's: " + alone.first_line),
-                "no more can be looked for: install this Open MPI anew");
+                "no more can be looked for: install this Open MPI again");
         }
         return info_.ranks() != 0;
     }
@@ -354,7 +354,7 @@ private:
             add("component", Mark::kWrong,
                 start + "it is in " + folder + ", and they look in " + join(searched) + " (" +
                     source_of(kPath) + ")",
-                "jobs run without hetcoll and say nothing of it. What is missing in their "
+                "jobs run without hetcoll and do not say so. See which library is missing in their "
                 "environment:\n" +
                     missing_line());
         }

@@ -89,7 +89,7 @@ void add_options(hetcoll::CommandLine &line, Arguments &to)
         .show_default();
     line.add_option(
             "--silence-seconds", to.silence_seconds,
-            "give up who has not answered, or taken anything of what was sent to him, for so long")
+            "drop a peer that has not answered or read anything for this many seconds")
         .type_name("S")
         .check(hetcoll::whole_number(1, 86400))
         .show_default();

@@ -36,7 +36,7 @@ struct Requests {
     std::string json; // a file; empty: stdout
 };
 
-// What to print, and the exit status.
+// The text to print, and the exit status.
 using Shown = std::pair<std::string, int>;
 using Words = std::vector<std::string>;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info model, --explain and --fingerprint print, and what they say about arguments and
+# The output of hetcoll_info model, --explain and --fingerprint, and their errors about arguments and
 # tables that they cannot follow.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
@@ -109,7 +109,7 @@ says 2 '--rack-nodes' $call --rack-nodes -1
 says 2 '--rack-gbps' $call --rack-nodes 12 --rack-gbps 0.5
 says 2 '--rack-nodes is for hetcoll_info explain and schedule' --fingerprint --rack-nodes 12
 
-# What becomes of coll_hetcoll_shares.
+# The effect of coll_hetcoll_shares.
 call='--explain --bytes 16M --ranks 8 --topology'
 says 0 'shares     none: its links are equally fast' $call "$machines/dgxh100.topology" --shares auto
 says 0 'shares     1,1,1,1,1,1,1,1, a vector at 257.1 GB/s' $call "$machines/dgxh100.topology" --shares auto \

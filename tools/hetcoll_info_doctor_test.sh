@@ -32,7 +32,7 @@ timeout -k 5 120 "$MPIRUN" $root -n 1 "$info" --doctor component "${mpirun[@]}" 
     grep -q 'found by this rank' "$work/out"
 verdict $? 'within a job the rank itself looks'
 
-# What the environment sets.
+# Settings of the environment.
 OMPI_MCA_coll_hetcoll_chunk_bytes=64K says 0 'ok     parameters     coll_hetcoll_chunk_bytes' --doctor parameters
 OMPI_MCA_coll_hetcoll_algorithm=rings says 1 "wrong  parameters     coll_hetcoll_algorithm 'rings' is unknown, write " --doctor parameters
 OMPI_MCA_coll_hetcoll_accumulate=flaot says 1 'MPI_Init fails' --doctor parameters
@@ -40,7 +40,7 @@ OMPI_MCA_coll_hetcoll_fixed_point=8x OMPI_MCA_coll_hetcoll_ring=1 says 1 'hetcol
 grep -q '^wrong  parameters     there is no coll_hetcoll_ring' "$work/out"
 verdict $? 'and names the name'
 
-# What a parameter file sets, which jobs read as well; who set it.
+# Settings of a parameter file, which jobs read as well; who set them.
 mkdir -p "$work/home/.openmpi"
 params=$work/home/.openmpi/mca-params.conf
 file() # LINE STATUS TEXT ARGUMENT...: with that line in the user's file

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info schedule prints and proves, and what it says about arguments that it cannot
+# The output and the proofs of hetcoll_info schedule, and its errors about arguments that it cannot
 # follow.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
@@ -46,7 +46,7 @@ says 0 'rank 1: 3 blocks, 8 steps' --schedule ring --ranks 3 --rank 1
 ! grep -q '^rank 0:' "$work/out"
 verdict $? '--rank 1 prints no other rank'
 
-# What it cannot do.
+# Requests that it refuses.
 says 2 "'rings' is no schedule for allreduce: write one of recursive_doubling, " --schedule rings --ranks 4
 says 2 'for bcast: write one of pipeline, direct, binomial, trees' --schedule ring --collective bcast --ranks 4
 says 2 "--collective: 'alltoall' is none of allreduce, bcast, " --schedule ring --collective alltoall --ranks 4

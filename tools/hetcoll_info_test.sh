@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info topology prints, and what it says about arguments that it cannot follow.
+# The output of hetcoll_info topology, and its errors about arguments that it cannot follow.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 
@@ -14,7 +14,7 @@ says 2 'excludes' --topology "$machines/dgx2.topology" --svg --dot
 printf 'hetcoll topology 1\ngpu a -\nlink a b nvlink 1 25\n' >"$work/broken"
 says 1 "broken:3: 'b' is not the name of a vertex" --topology "$work/broken"
 
-# What it writes it reads: the same fragment as the shipped one, but for the comment.
+# It reads what it writes: the same fragment as the shipped one, but for the comment.
 "$info" --topology "$machines/dgx1v.topology:0,1,4" --write >"$work/fragment" &&
     grep -v '^#' "$machines/dgx1v-014.topology" | cmp - "$work/fragment" >"$work/out" 2>&1
 verdict $? 'it writes what it reads'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What hetcoll_info trace prints of traces, and what it says about lines that are none.
+# The output of hetcoll_info trace, and its errors about lines that are not a trace's.
 set -u
 . "$HETCOLL_SRCDIR/tools/info_says.sh"
 
@@ -89,7 +89,7 @@ says 0 '1 failed' --trace "$work/bad"
 ! grep -q ':6 is skipped' "$work/out"
 verdict $? 'bytes that are zero are not a line'
 
-# The time line: two ranks, of which the second one came 3 ms late to its second call, and two calls at once.
+# The time line: two ranks, of which the second one came 3 ms late to its second call, and two concurrent calls.
 {
     line 0 100.000000 4096 ring mapped 1000000
     line 0 100.010000 4096 two_shot mapped 5000000

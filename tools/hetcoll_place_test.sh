@@ -1,5 +1,5 @@
 #!/bin/bash
-# What hetcoll_place prints of the example, that mpirun takes its rank files, and what it says about wrong input.
+# The output of hetcoll_place for the example, its rank files in mpirun, and its errors about wrong input.
 set -u
 place=$HETCOLL_BUILDDIR/hetcoll_place
 example=$HETCOLL_SRCDIR/examples/placement/vrgq.json

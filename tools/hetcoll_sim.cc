@@ -28,7 +28,7 @@
 namespace hetcoll {
 namespace {
 
-// What runs for one entry of --algorithm.
+// The run of one entry of --algorithm.
 struct Asked {
     std::string name;
     std::optional<Algorithm> forced;
@@ -124,7 +124,7 @@ public:
     }
 
 private:
-    // Before the work: a path that cannot be written is found out at once.
+    // Before the work: a path that cannot be written is found out first.
     Status open_files()
     {
         for (const auto &[path, file] : {std::pair{&options_.json, &json_file_},
@@ -141,7 +141,7 @@ private:
         return {};
     }
 
-    // What a job on these nodes takes of --table; says so if that is not what one may expect.
+    // The rules of --table that a job on these nodes takes; says so if that is not what one may expect.
     Status take_table(const Cluster &cluster)
     {
         if (!table_file_) {
@@ -241,7 +241,7 @@ private:
                 !row_of(*asked.forced).has(Trait::kWhenAsked));
     }
 
-    // What hetcoll_tune makes a table of.
+    // The measurements that hetcoll_tune makes a table of.
     Status add_measurements(const Cluster &cluster, const Ranks &ranks)
     {
         if (cluster.kinds.size() > 1) {

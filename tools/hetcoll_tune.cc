@@ -1,5 +1,5 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
-// table from it. What went wrong is one line, and then there is no new table.
+// table from it. An error is one line, and then there is no new table.
 #include "base/installed.h"
 #include "measure/command_line.h"
 #include "measure/cpu_path.h"

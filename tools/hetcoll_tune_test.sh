@@ -1,5 +1,5 @@
 #!/bin/bash
-# What hetcoll_tune makes, and that whatever goes wrong is one line and leaves no table behind.
+# The tables of hetcoll_tune; each error is one line and leaves no table behind.
 set -u
 tune=$HETCOLL_BUILDDIR/hetcoll_tune
 here=$HETCOLL_SRCDIR/tools
@@ -54,7 +54,7 @@ machine x
 ring' >"$work/broken"
 says 1 'broken:3: 1 words, not 15 or 16' --from-measurements "$work/broken" --output "$work/other.json"
 
-# What it does not understand is not its to replace: every kind of file stays, byte for byte.
+# It replaces no file that it does not understand: every kind stays, byte for byte.
 own=(--from-measurements "$work/hetcoll_tune_test.dgx.measurements" --output)
 keeps() # TEXT: $work/kept is refused with TEXT, and stays
 {
@@ -137,7 +137,7 @@ timeout -k 5 900 "$tune" --output "$work/nodes.json" --ranks 4 --nodes 1,2 --fak
     grep -q '^ring - 4 2 2 2 ' "$work"/nodes.*.measurements && grep -q '"nodes_min": 2' "$work/nodes.json"
 verdict $? 'two nodes on one machine have rules of their own'
 
-# What a job measures, by hand.
+# The measurements of a job, by hand.
 root=
 [ "$(id -u)" = 0 ] && root=--allow-run-as-root
 # shellcheck disable=SC2086
@@ -173,7 +173,7 @@ timeout -k 5 900 "$tune" --output "$work/more.json" --mpirun "$work/mpirun" --ra
     [ "$(grep -c '^leader .* 4096 0 ' "$work"/more.*.measurements)" -eq 3 ] && grep -q '^ring .* 8$' "$work"/more.*.measurements
 verdict $? 'what three jobs leave undecided is measured in six more'
 
-# What can go wrong.
+# Errors.
 says 1 'cannot be started (No such file or directory)' --quick --output "$work/t.json" --mpirun "$work/none"
 says 1 'cannot be written' --quick --output /proc/none/t.json
 says 1 'hetcoll is not in this Open MPI' --quick --output "$work/t.json" -- --mca coll ^hetcoll

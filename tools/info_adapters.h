@@ -12,7 +12,7 @@ namespace hetcoll {
 // alike.
 [[nodiscard]] std::string print_slices(const Topology &topology, const DealtSlices &slices);
 
-// What binding each rank to an adapter would bring a node with the first `gpus` GPUs of `topology`.
+// The gain of binding each rank to an adapter on a node with the first `gpus` GPUs of `topology`.
 // Empty if that is nothing.
 [[nodiscard]] std::string print_binding(const Topology &topology, int gpus);
 

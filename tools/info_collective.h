@@ -12,7 +12,7 @@ namespace hetcoll {
 // "bcast", as in MPI_Bcast, for the command line.
 [[nodiscard]] std::vector<std::string> collective_names();
 
-// What to say of a blocking call of query.bytes. Requires a name of collective_names().
+// Describes a blocking call of query.bytes. Requires a name of collective_names().
 [[nodiscard]] std::string explain_collective(const std::string &name, const Query &query);
 
 } // namespace hetcoll

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array kChecks = {"component",     "parameters", "gpus", "shm",
                                 "locked_memory", "ucx",        "table"};
 
-// What one check prints lines of, if these have other names: users write what they have seen.
+// Names of lines that differ from their check's name: users write the names that they have seen.
 struct Line {
     std::string_view name, check;
 };

@@ -105,7 +105,7 @@ std::string print_costs(const std::vector<CostRow> &rows, const Choice &choice)
     return text;
 }
 
-// What the same result for every size and placement would cost.
+// The price of the same result for every size and placement.
 std::string print_reproducible(Query query, double now_us, CallPriced &prices)
 {
     if (query.reproducible) {

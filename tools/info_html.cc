@@ -19,7 +19,7 @@
 namespace hetcoll {
 namespace {
 
-// What the table says that its rules for that machine were made from, if it is there.
+// The table's note about the origin of its rules for that machine, if it has one.
 std::vector<std::string> measurements_of(const TableFile &file, const std::string &machine)
 {
     std::vector<std::string> paths;

@@ -16,7 +16,7 @@ struct LiveRequest {
 
 void add_live_options(CommandLine &line, LiveRequest &request);
 
-// What to print on stdout: a table, or JSON, a line for each communicator.
+// The text to print on stdout: a table, or JSON, a line for each communicator.
 [[nodiscard]] Result<std::string> show_live(const LiveRequest &request);
 
 } // namespace hetcoll

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostRanks = 4096, kMostOnNode = 256; // that a price does not take long for
 
-// What is compared: hetcoll's algorithms that run on such a cluster.
+// The compared algorithms: those of hetcoll that run on such a cluster.
 std::vector<Algorithm> columns_for(Prices &prices, const Query &query)
 {
     const AlgorithmSet set =

@@ -11,7 +11,7 @@ struct ModelRequest {
 
 void add_model_options(CommandLine &line, ModelRequest &request, CallRequest &call);
 
-// What to print on stdout.
+// The text to print on stdout.
 // An error: the options lack something, or contradict each other.
 [[nodiscard]] Status check_model(const ModelRequest &request, const CallRequest &call);
 // Requires that check_model() is ok.

@@ -17,18 +17,18 @@ public:
                                                std::vector<int> shares);
 
     [[nodiscard]] Choice choose(const Query &query, const Table *table);
-    // Of what the query lets run, whatever it forces; `choice` is what serves it.
+    // Prices of the algorithms that the query lets run, whatever it forces; `choice` serves it.
     struct Cost {
         double us = 0; // 0: it has no price
         bool given_up = false;
     };
     [[nodiscard]] std::array<Cost, kAlgorithmCount> costs(const Query &query, const Choice &choice);
-    // Of the algorithm that was chosen last.
+    // The price of the algorithm that was chosen last.
     [[nodiscard]] double us(Algorithm chosen, std::size_t bytes) const noexcept
     {
         return prices_.table().us(chosen, bytes);
     }
-    // What the call before was chosen by, near its size.
+    // The price that chose the call before, near its size.
     [[nodiscard]] const PriceTable &table() const noexcept { return prices_.table(); }
     [[nodiscard]] const RingOrders &rings() const noexcept { return machine_->ranks.rings; }
     [[nodiscard]] const Groups &groups() const noexcept { return machine_->ranks.groups; }

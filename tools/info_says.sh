@@ -1,4 +1,4 @@
-# What the tests of hetcoll_info share; sourced.
+# Shared by the tests of hetcoll_info; sourced.
 # shellcheck shell=sh
 info=$HETCOLL_BUILDDIR/hetcoll_info
 machines=$HETCOLL_SRCDIR/topology/machines

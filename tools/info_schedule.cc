@@ -9,7 +9,7 @@ namespace {
 
 // By which an algorithm cuts the vector, unless --bytes says it.
 constexpr std::size_t kBytes = std::size_t{1} << 20;
-// The proof runs all blocks of all ranks: seconds for so many, and then minutes.
+// The proof runs all blocks of all ranks: seconds up to this number, and then minutes.
 constexpr int kMostRanks = 1024;
 constexpr int kMostParticipants = 1 << 20; // with aggregators
 
@@ -20,7 +20,7 @@ std::string participant(const AllSchedules &all, int who)
     return (is_rank ? "rank " : "aggregator ") + std::to_string(who);
 }
 
-// What the ranks have at the end.
+// The ranks' data at the end.
 std::string result_of(const Contract &contract)
 {
     const std::string root = "rank " + std::to_string(contract.root);

@@ -24,7 +24,7 @@ void add_topology_options(CommandLine &line, TopologyRequest &request);
 
 // The one asked for: of a file or of this machine.
 [[nodiscard]] Result<Topology> load_topology(const TopologyRequest &request);
-// What to print on stdout.
+// The text to print on stdout.
 [[nodiscard]] Result<std::string> show_topology(const TopologyRequest &request);
 
 } // namespace hetcoll

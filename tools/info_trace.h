@@ -21,7 +21,7 @@ void add_trace_options(CommandLine &line, TraceRequest &request);
 // `name` as above. An error if a file would count twice.
 [[nodiscard]] Status check_trace(const CommandLine &line, const std::string &name);
 
-// What to print on stdout. Lines that are not a trace's are named on stderr and skipped.
+// The text to print on stdout. Lines that are not a trace's are named on stderr and skipped.
 [[nodiscard]] Result<std::string> show_trace(const TraceRequest &request);
 
 } // namespace hetcoll

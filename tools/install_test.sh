@@ -178,7 +178,7 @@ usable "$prefix"
 mv "$prefix" "$work/moved to/prefix"
 usable "$work/moved to/prefix"
 
-# So are the component and the tools: they find what moved with them, and what was made there.
+# The component and the tools are as well: they find what moved with them, and what was made there.
 moved=$work/moved\ to/prefix
 (cd "$work" && "$moved/bin/hetcoll_info" --topology dgx1v) >"$work/out" 2>&1 && grep -q 'DGX-1 V100: 8 gpu' "$work/out"
 verdict $? 'the moved hetcoll_info finds topologies'

@@ -9,7 +9,7 @@
 namespace hetcoll {
 namespace {
 
-// What a job would do in place of what --machine says.
+// The rules that a job would use in place of those of --machine.
 std::string print_job(const Result<Table> &job)
 {
     if (!job.ok()) {

@@ -34,7 +34,7 @@ void LimitedLog::tell_of(const GuestCounters &guests, double now)
         counted(guests.wrong_key - last_.wrong_key, "with another key") +
         counted(guests.no_key - last_.no_key, "that sent something else") +
         counted(guests.late - last_.late, "silent for too long") +
-        counted(guests.crowded_out - last_.crowded_out, "too many at once") +
+        counted(guests.crowded_out - last_.crowded_out, "too many together") +
         counted(guests.no_descriptors - last_.no_descriptors,
                 "without a free descriptor (ulimit -n)");
     if (new_ones.empty() || (has_told_ && now - told_ < kMinute)) {

@@ -1,4 +1,4 @@
-// What hetcoll_aggregator says of its workers and of strangers: so many lines a minute and no more,
+// The log of hetcoll_aggregator about its workers and strangers: a limited number of lines a minute,
 // whatever they do.
 #pragma once
 

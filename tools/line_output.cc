@@ -42,7 +42,7 @@ LineOutput::~LineOutput()
     }
 }
 
-// False if it was dropped. What a reader has taken the beginning of is kept in rest_.
+// False if it was dropped. rest_ keeps the rest of a line whose beginning a reader has taken.
 bool LineOutput::put(std::string_view text)
 {
     pollfd asked{.fd = fd_, .events = POLLOUT, .revents = 0};

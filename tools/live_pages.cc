@@ -24,7 +24,7 @@ namespace {
 
 using Slot = ControlPage::Slot;
 
-// What is read of a slot: all before the offer.
+// The part of a slot that is read: all before the offer.
 class Head {
 public:
     // False if the file ends before.

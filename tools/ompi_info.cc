@@ -17,7 +17,7 @@ std::string key_of(const std::string &parameter, const char *what)
     return "param:" + parameter + ":" + what;
 }
 
-// Of a parameter the value comes after three words, and may have colons, as "file (PATH:LINE)" has.
+// The value of a parameter comes after three words, and may have colons, as "file (PATH:LINE)" has.
 // Else the key ends before a quote, or at the last colon.
 std::size_t end_of_key(const std::string &line)
 {

@@ -1,5 +1,5 @@
-// What Open MPI's ompi_info --parsable --all says, and what is said beside it when components are
-// looked for. Of one rank, or of several whose lines are mixed.
+// The lines of Open MPI's ompi_info --parsable --all, and those printed among them when components are
+// looked for. They are of one rank, or of several whose lines are mixed.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ public:
     // Which components take MPI_Allreduce before hetcoll, the first one first: "tuned has 30", "han
     // has 99 (by environment)".
     [[nodiscard]] std::vector<std::string> above_hetcoll() const;
-    // Where jobs read parameters, too. What an earlier file sets counts, and what the first one
+    // Where jobs read parameters, too. A setting of an earlier file counts, and what the first one
     // sets counts before the environment; its name may be empty.
     [[nodiscard]] std::vector<std::string> parameter_files() const;
     // How many ranks have found coll's hetcoll.

@@ -22,7 +22,7 @@ public:
         int thread;
         double start_s; // not before the end of the call before it
     };
-    // Of a call; they come in the order of their starts.
+    // The times of a call; calls come in the order of their starts.
     Place of(const TraceCall &call)
     {
         std::vector<Thread> &threads = comms_[call.comm];
@@ -35,7 +35,7 @@ public:
         }
         threads.push_back({++count_, call.end_s()});
         const std::string again =
-            threads.size() == 1 ? "" : format(", %zu at once", threads.size());
+            threads.size() == 1 ? "" : format(", %zu at the same time", threads.size());
         names_.emplace_back(format("communicator %llu of %llu ranks",
                                    static_cast<unsigned long long>(call.comm),
                                    static_cast<unsigned long long>(call.ranks)) +

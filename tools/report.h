@@ -26,7 +26,7 @@ struct ReportInput {
     JobTable table{};                   // of a job on all GPUs
     std::vector<Measurements> measurements{};
     const TraceJob *job = nullptr;
-    std::vector<int> nodes{1}; // calls on so many nodes have prices
+    std::vector<int> nodes{1}; // numbers of nodes that have prices
     // As coll_hetcoll_small_limit.
     std::size_t small_limit = hetcoll_default_settings().small_limit;
 };

@@ -23,7 +23,7 @@ struct Sum {
     }
 };
 
-// Bytes are at most so many, a power of two, and more than half of it.
+// A class of sizes: at most a power of two, and more than half of it.
 std::uint64_t size_class(std::uint64_t bytes) { return bytes <= 1 ? 1 : std::bit_ceil(bytes); }
 
 // Most time first.

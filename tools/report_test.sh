@@ -44,7 +44,7 @@ says 2 '--measurements is for hetcoll_info page' --measurements "$work/x" --topo
 says 2 '--table is for hetcoll_info explain and page' --topology --table x
 CUDA_VISIBLE_DEVICES='' says 0 "wrote $page.none" --html "$page.none"
 
-# What the page has of calls is what hetcoll_info explain says: on six machines, those with trees among them, and by tables that
+# The page's calls are those of hetcoll_info explain: on six machines, those with trees among them, and by tables that
 # tell ops, elements and memory apart.
 cat >"$work/rules.json" <<'END'
 {"$schema": "hetcoll_tuning.schema.json", "rule_file_version": 3, "module": "hetcoll", "collectives": {"allreduce": [

@@ -22,7 +22,7 @@ constexpr std::size_t kMostBytes = std::size_t{128} << 30; // no GPU has a large
 constexpr std::size_t kMostChunks = std::size_t{1}
                                     << 20; // that a simulation does not take long for
 
-// What no single option says.
+// Checks of several options together.
 Status check(const SimOptions &options)
 {
     if (options.bytes.empty() && !options.describe) {

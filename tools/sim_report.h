@@ -1,4 +1,4 @@
-// What hetcoll_sim shows: the lines and columns of hetcoll_bench, or JSON.
+// The output of hetcoll_sim: the lines and columns of hetcoll_bench, or JSON.
 #pragma once
 
 #include "plan/way.h"

@@ -84,7 +84,7 @@ struct Gatherings {
 [[nodiscard]] std::vector<std::string> doubts_about(const TraceJob &job,
                                                     const Gatherings &gatherings);
 
-// Of each call of a process, what it waited for the last one, in seconds; nothing: nobody knows.
+// For each call of a process, its wait for the last rank, in seconds; nothing: nobody knows.
 [[nodiscard]] std::vector<std::vector<std::optional<double>>>
 find_waits(const TraceJob &job, const std::vector<Gathering> &gatherings);
 

@@ -20,11 +20,11 @@ namespace {
 
 constexpr double kStartSeconds = 2;  // of a job, until one has run
 constexpr double kFinishSeconds = 7; // to end a job that takes too long, and to write the table
-// Of the time, for the jobs that measure all; the others repeat what these leave undecided.
+// The share of the time for the jobs that measure all; the others repeat what these leave undecided.
 constexpr double kShareOfAll = 0.7;
 constexpr double kShortestRepeat = 2; // seconds to measure
 
-// What the jobs of one kind have found.
+// The findings of the jobs of one kind.
 struct Measured {
     JobKind kind;
     std::vector<Sample> samples{};
@@ -207,7 +207,7 @@ public:
         return {};
     }
 
-    // What that leaves undecided, until the time is over: that is no failure.
+    // Repeats what that leaves undecided, until the time is over: that is not a failure.
     [[nodiscard]] Status run_undecided()
     {
         for (int repetition = options_.repetitions; repetition < options_.most_repetitions;

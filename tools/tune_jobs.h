@@ -15,7 +15,7 @@ struct JobKind {
     int ranks, nodes;
 };
 
-// Those that are asked for; without ranks, what fits a machine with so many GPUs.
+// The kinds that are asked for; without ranks, those that fit a machine with `gpus` GPUs.
 [[nodiscard]] std::vector<JobKind> job_kinds(const TuneOptions &options, int gpus);
 
 // Measures in jobs of all kinds once, then all again: what drifts, drifts for all alike. Then, in

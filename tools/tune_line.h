@@ -1,4 +1,4 @@
-// What a job of hetcoll_tune tells on its standard output: messages between '@' and ';', a line
+// The standard output of a job of hetcoll_tune: messages between '@' and ';', a line
 // each. mpirun, on the way, has been seen to lose a line feed.
 #pragma once
 
@@ -15,7 +15,7 @@ inline constexpr const char *kSample = "sample ";     // a line of a file of mea
 inline constexpr const char *kProgress = "progress "; // sizes done, sizes
 inline constexpr const char *kError = "error ";       // why there is nothing to measure
 
-// Prints a message, at once.
+// Prints a message, unbuffered.
 void tell(const char *kind, const std::string &text);
 // The messages in a line: without '@' and ';', kind first.
 [[nodiscard]] std::vector<std::string> messages_in(const std::string &line);
@@ -25,7 +25,7 @@ struct JobShape {
     int ranks, nodes, ranks_per_node_min, ranks_per_node_max, ranks_per_gpu;
 };
 
-// What a line of a file of measurements says; nothing if it is none.
+// Parses a line of a file of measurements; nothing if it is not one.
 [[nodiscard]] std::optional<Sample> sample_in(const std::string &line);
 // Such a line, without its line feed: a sum of floats in device memory.
 [[nodiscard]] std::string sample_line(const JobShape &shape, const std::string &algorithm,

@@ -69,7 +69,7 @@ void add_options(CommandLine &line, TuneOptions &options)
         .type_name("FILE");
     line.add_option(
         "--hetcoll-sim", options.hetcoll_sim,
-        "with --simulate: the hetcoll_sim to run; default: the one beside this program");
+        "with --simulate: the hetcoll_sim to run; default: the one next to this program");
     line.add_option(
             "--check", options.check,
             "make no table: check this one against --from-measurements that it was not made "
@@ -94,7 +94,7 @@ bool parse_worker(int argc, char **argv, WorkerOptions &worker, int &exit_code)
     return line.parse(argc, argv, exit_code);
 }
 
-// What no single option says. What would be left out silently is refused.
+// Checks of several options together: a request that would be ignored is refused.
 Status check(const CommandLine &line, const TuneOptions &options)
 {
     if (!options.sizes.empty()) {
@@ -163,7 +163,7 @@ bool parse_tune_options(int argc, char **argv, TuneOptions &options, WorkerOptio
     CommandLine line(
         "hetcoll_tune",
         "Measures hetcoll's algorithms on this machine and writes a tuning table, and the "
-        "raw measurements beside it.");
+        "raw measurements next to it.");
     options.mpirun = HETCOLL_MPIRUN;
     add_options(line, options);
     if (!line.parse(argc, argv, exit_code)) {

@@ -28,7 +28,7 @@ struct TuneOptions {
     std::vector<std::string> mpirun_options;
 };
 
-// What one job is told to do.
+// The orders of one job.
 struct WorkerOptions {
     bool wanted = false;
     std::string sizes, algorithms;

@@ -48,7 +48,7 @@ bool is_empty(const std::string &path)
     return std::filesystem::file_size(path, code) == 0 && !code;
 }
 
-// What is at `path` or, as that will hide it, in the data folder; it may be empty. An error if what
+// The file at `path` or, as that will hide it, in the data folder; it may be empty. An error if what
 // is at `path` is not understood: it would be lost.
 Result<TableFile> old_table(const std::string &path, std::vector<std::string> &notes)
 {
@@ -68,7 +68,7 @@ Result<TableFile> old_table(const std::string &path, std::vector<std::string> &n
     if (!old.ok()) {
         return error(Errc::kInvalid,
                      "%s is kept, as it is no table that this version can read and may have what "
-                     "others need: move it away, or give another --output. What is wrong with it: "
+                     "others need: move it away, or give another --output. Its fault: "
                      "%s",
                      path.c_str(), old.status().message().c_str());
     }
@@ -187,7 +187,7 @@ Result<WrittenTable> update_table(const std::string &path, const Measurements &m
     if (const Result<TableFile> read_back = parse_table(text, path); !read_back.ok()) {
         return error(Errc::kInvalid,
                      "with the rules for %s no job could read the table, so %s stays as it is: "
-                     "give another --output. What would be wrong with it: %s",
+                     "give another --output. Its fault would be: %s",
                      measurements.machine.c_str(), path.c_str(),
                      read_back.status().message().c_str());
     }
