@@ -1,5 +1,5 @@
-// What a hostile driver does beyond what kind ones do, by groups: EMU_HOSTILE. README.md has the
-// behaviours and who says that a driver may.
+// The behaviours of a hostile driver, by groups: EMU_HOSTILE. README.md lists them and the evidence
+// that a driver may behave so.
 #pragma once
 
 namespace hetcoll::emulated_gpu {
