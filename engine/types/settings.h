@@ -32,6 +32,9 @@
         "1: print each fact of the job once: settings, GPUs, links, the component that serves "    \
         "MPI_Allreduce, the first call on device memory that could not run in kernels. 2: every "  \
         "such call, and each kind of call")                                                        \
+    HETCOLL_PARAMETER(TEXT, verbose_file, "", NULL, ALIKE, START, SPEED, 5,                        \
+        "File for the lines of coll_hetcoll_verbose, in place of stderr; %r and %p as in "         \
+        "coll_hetcoll_trace. Errors go to both")                                                   \
     HETCOLL_PARAMETER(WORD, fallback, "auto", "auto or never", ALIKE, START, SPEED, 5,             \
         "auto: --mca coll hetcoll also loads the components for calls that hetcoll does not "      \
         "serve. never: it does not")                                                               \
