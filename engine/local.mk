@@ -1,9 +1,11 @@
 # From the ground up: a room includes those above it in this list only (config/check_layers.sh).
 hetcoll_sources += \
 	engine/types/call.h engine/types/counters.h engine/types/facts.c engine/types/facts.h engine/types/settings.h \
+	engine/meeting/call_mismatch.cc engine/meeting/call_mismatch.h \
 	engine/meeting/call_signature.cc engine/meeting/call_signature.h engine/meeting/control_page.h engine/meeting/exchange.cc engine/meeting/exchange.h engine/meeting/flag_set.h engine/meeting/flags.h \
 	engine/meeting/handed_on.cc engine/meeting/handed_on.h \
-	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/node_group.cc \
+	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/messages.cc engine/meeting/messages.h \
+	engine/meeting/node_group.cc \
 	engine/meeting/node_group.h engine/meeting/node_ranks.cc engine/meeting/node_ranks.h engine/meeting/own_call.h \
 	engine/meeting/page_problem.h engine/meeting/rooms.cc engine/meeting/rooms.h \
 	engine/meeting/roll_call.cc engine/meeting/roll_call.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \

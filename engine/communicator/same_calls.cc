@@ -18,7 +18,7 @@ int SameCalls::fail_differing(const Meeting &meeting) noexcept
     }
     if (calls && contains(meeting.differences(), kRefused)) {
         const bool first = calls->one.call.what == 0;
-        const Meeting::Call &refused = first ? calls->one : calls->other;
+        const CallMismatch::Call &refused = first ? calls->one : calls->other;
         log(log_, 0,
             "hetcoll: %s of communicator %u, call %u, fails on all ranks with %s: rank %d %s",
             describe(first ? calls->other.call : calls->one.call).text, group_.all().comm_id,

@@ -2,65 +2,10 @@
 
 #include "engine/meeting/flags.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
-#include <type_traits>
 
 namespace hetcoll {
-namespace {
-
-constexpr std::size_t kBefore = 64; // so that the payload is aligned as this is
-static_assert(kBefore >= Exchange::kHeaderBytes);
-// Before the messages: the exchange, and flags_alone() with what is before them.
-constexpr std::size_t kExchangeBytes = (sizeof(Exchange) + 63) / 64 * 64;
-constexpr std::size_t kFirstBytes = kExchangeBytes + 64;
-static_assert(Exchange::kHeaderBytes + Exchange::kFlagBytes <= 64);
-static_assert(std::is_trivially_destructible_v<Exchange>);
-// Of one message.
-constexpr std::size_t kMessageBytes =
-    (kBefore + ControlPage::kPayloadBytes + Exchange::kFlagBytes + 63) / 64 * 64;
-
-// As operator new does.
-std::byte *map_pages(std::size_t bytes)
-{
-    for (;;) {
-        void *const pages =
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (pages != MAP_FAILED) {
-            return static_cast<std::byte *>(pages);
-        }
-        const std::new_handler handler = std::get_new_handler();
-        if (handler == nullptr) {
-            throw std::bad_alloc();
-        }
-        handler();
-    }
-}
-
-} // namespace
-
-Messages::Messages()
-    : mine(map_pages(kFirstBytes + 2 * kMessageBytes) + kFirstBytes + kBefore),
-      theirs(mine + kMessageBytes)
-{
-}
-
-Messages::~Messages() { munmap(mine - kBefore - kFirstBytes, kFirstBytes + 2 * kMessageBytes); }
-
-Exchange &Messages::new_exchange() noexcept { return *new (mine - kBefore - kFirstBytes) Exchange; }
-
-Exchange &Messages::exchange() const noexcept
-{
-    return *std::launder(reinterpret_cast<Exchange *>(mine - kBefore - kFirstBytes));
-}
-
-std::byte *Messages::flags_alone() const noexcept
-{
-    return mine - kBefore - kFirstBytes + kExchangeBytes + Exchange::kHeaderBytes;
-}
 
 std::byte *Meeting::payload(const NodeGroup &group, std::size_t bytes,
                             std::byte *otherwise) noexcept
@@ -91,11 +36,10 @@ std::byte *Meeting::leader_part() noexcept
     NodeGroup &group = *group_;
     number_ = group.next_meeting();
     seen_ = 0;
-    elsewhere_.rank = -1;
     bytes_ = bytes;
     count_ = count;
     flags_ = flags;
-    differences_ = on_node_ = {};
+    mismatch_.forget();
     if (group.page().exists()) {
         ControlPage::Slot &own = group.own_slot();
         own.said[number_ % 2] = flags;
@@ -135,10 +79,10 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
     // Not inline, so that it takes no register of the usual way.
     const auto start_without_room = [ =, this ]() __attribute__((noinline, cold))
     {
-        all_bytes_ = bytes;
-        all_count_ = count;
-        done_ = 0;
-        own_flags_ = flags;
+        vector_.bytes = bytes;
+        vector_.count = count;
+        vector_.done = 0;
+        vector_.flags = flags;
         if (!group_->rooms().may_be_made()) {
             start_piece();
             return;
@@ -154,22 +98,22 @@ void Meeting::start(NodeGroup &group, Messages &messages, std::byte *mine, int t
 void Meeting::start_piece() noexcept
 {
     round_ = Round::kPiece;
-    const std::size_t element = (all_bytes_ + all_count_ - 1) / all_count_;
+    const std::size_t element = (vector_.bytes + vector_.count - 1) / vector_.count;
     const std::size_t count = ControlPage::kSlotPayloadBytes / element;
-    const std::size_t bytes = std::min(count * element, all_bytes_ - done_);
+    const std::size_t bytes = std::min(count * element, vector_.bytes - vector_.done);
     std::byte *const to =
         group_->local_size() == 1 ? leader_part() : payload(*group_, bytes, nullptr);
-    std::memcpy(to, mine_ + done_, bytes);
-    start_round(bytes, (bytes + element - 1) / element, own_flags_);
+    std::memcpy(to, mine_ + vector_.done, bytes);
+    start_round(bytes, (bytes + element - 1) / element, vector_.flags);
 }
 
 // Requires that the last one was no whole one. False: the meeting is over.
 bool Meeting::next_round() noexcept
 {
-    if (differences_ != Differences::kNone) {
+    if (mismatch_.differences() != Differences::kNone) {
         return false;
     }
-    if (any(own_flags_, kMemoryFreed)) { // goes along, to the last round
+    if (any(vector_.flags, kMemoryFreed)) { // goes along, to the last round
         ControlPage::Slot &own = group_->own_slot();
         own.freed[(number_ + 1) % 2] = own.freed[number_ % 2];
     }
@@ -180,22 +124,22 @@ bool Meeting::next_round() noexcept
     }
     if (round_ == Round::kAttach) {
         group_->rooms().settle(flags_);
-        if (!group_->has_room(all_bytes_)) {
+        if (!group_->has_room(vector_.bytes)) {
             start_piece();
             return true;
         }
         round_ = Round::kWhole;
-        std::byte *const to = payload(*group_, all_bytes_, mine_);
+        std::byte *const to = payload(*group_, vector_.bytes, mine_);
         if (to != mine_) {
-            std::memcpy(to, mine_, all_bytes_);
+            std::memcpy(to, mine_, vector_.bytes);
         }
-        start_round(all_bytes_, all_count_, own_flags_);
+        start_round(vector_.bytes, vector_.count, vector_.flags);
         return true;
     }
-    std::memcpy(mine_ + done_, sum_, bytes_);
-    done_ += bytes_;
+    std::memcpy(mine_ + vector_.done, sum_, bytes_);
+    vector_.done += bytes_;
     sum_ = mine_;
-    if (done_ == all_bytes_) {
+    if (vector_.done == vector_.bytes) {
         return false;
     }
     start_piece();
@@ -209,8 +153,9 @@ void Meeting::start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept
         bytes_ != 0 ? reduction_.reduce : nullptr, flags_,
         {.call = group_->own_call().call(),
          .most_bytes = group_->own_call().compares_all() ? ControlPage::kPayloadBytes : 0,
-         .known = on_node_,
-         .newest = on_node_ != Differences::kNone ? newest_ : group_->own_call().call().number()});
+         .known = mismatch_.on_node(),
+         .newest = mismatch_.on_node() != Differences::kNone ? mismatch_.newest()
+                                                             : group_->own_call().call().number()});
 }
 
 void Meeting::start(NodeGroup &group, Messages &messages, int tag,
@@ -254,9 +199,9 @@ bool Meeting::all_arrived() noexcept
         if (progress != Progress::kDone) {
             return progress;
         }
-        differences_ = exchange.differences();
-        newest_ = exchange.newest();
-        flags_ = exchange.flags() | flags_if(differences_ != Differences::kNone, kCallsDiffer);
+        mismatch_.learn(exchange.differences(), exchange.newest());
+        flags_ =
+            exchange.flags() | flags_if(exchange.differences() != Differences::kNone, kCallsDiffer);
         if (group_->local_size() > 1 && group_->uses_pages()) {
             ControlPage::Slot &own = group_->own_slot();
             if (bytes_ != 0) {
@@ -265,8 +210,8 @@ bool Meeting::all_arrived() noexcept
                 sum_ = sum;
             }
             own.result[number_ % 2] = flags_;
-            own.differences[number_ % 2] = differences_;
-            own.newest[number_ % 2] = newest_;
+            own.differences[number_ % 2] = mismatch_.differences();
+            own.newest[number_ % 2] = mismatch_.newest();
             own.released.store(number_, std::memory_order_release);
         }
         part_ = Part::kDone;
@@ -277,8 +222,7 @@ bool Meeting::all_arrived() noexcept
             return Progress::kPending;
         }
         flags_ = leader.result[number_ % 2];
-        differences_ = leader.differences[number_ % 2];
-        newest_ = leader.newest[number_ % 2];
+        mismatch_.learn(leader.differences[number_ % 2], leader.newest[number_ % 2]);
         part_ = Part::kDone;
     }
     return Progress::kDone;
@@ -300,23 +244,13 @@ Progress Meeting::step() noexcept
 bool Meeting::find_elsewhere() noexcept
 {
     polls_left_ = kPollsPerLook;
-    if (!group_->own_call().compares_all()) {
+    if (!mismatch_.find_elsewhere(*group_, seen_)) {
         return false;
     }
-    const CallSignature &own = group_->own_call().call();
-    for (int rank = seen_; rank < group_->local_size(); ++rank) {
-        const auto other = group_->handed_on().of(rank, own.number());
-        if (other && *other != own) {
-            elsewhere_ = {group_->local_ranks()[rank], *other, 0};
-            differences_ = differences_of(*other, own);
-            newest_ = own.number();
-            flags_ |= kCallsDiffer;
-            part_ = Part::kDone;
-            group_->withdraw();
-            return true;
-        }
-    }
-    return false;
+    flags_ |= kCallsDiffer;
+    part_ = Part::kDone;
+    group_->withdraw();
+    return true;
 }
 
 // Nobody is at a later meeting before all have come to this one.
@@ -356,7 +290,8 @@ void Meeting::sum_node() noexcept
     }
     flags_ = said;
     if (differ) {
-        compare_node();
+        mismatch_.compare_node(*group_, turn);
+        flags_ |= flags_if(mismatch_.on_node() != Differences::kNone, kCallsDiffer);
     }
     if (!alone && !group_->is_leader()) {
         sum_ = group_->sum(0, turn, bytes_);
@@ -364,7 +299,7 @@ void Meeting::sum_node() noexcept
         return;
     }
     const HostReduce reduce = reduction_.reduce;
-    if (reduce != nullptr && bytes_ != 0 && on_node_ == Differences::kNone) {
+    if (reduce != nullptr && bytes_ != 0 && mismatch_.on_node() == Differences::kNone) {
         std::byte *to = alone ? group_->sum(group_->local_rank(), turn, bytes_) : leader_part();
         if (reduction_.fold != nullptr) {
             const std::span<const void *const> parts = group_->payloads(turn, bytes_);
@@ -383,74 +318,6 @@ void Meeting::sum_node() noexcept
     }
     part_ = Part::kLeaders;
     start_exchange(group_->leaders(), leader_part());
-}
-
-// Against the first rank's, so that all ranks of the node find the same.
-void Meeting::compare_node() noexcept
-{
-    const unsigned turn = number_ % 2;
-    newest_ = group_->slot(0).call[turn].number();
-    for (int rank = 1; rank < group_->local_size(); ++rank) {
-        const CallSignature &call = group_->slot(rank).call[turn];
-        on_node_ |= group_->own_call().differences(call, group_->slot(0).call[turn]);
-        newest_ = later(newest_, call.number());
-    }
-    differences_ = on_node_;
-    flags_ |= flags_if(on_node_ != Differences::kNone, kCallsDiffer);
-}
-
-Meeting::Call Meeting::call_of(int local_rank) const noexcept
-{
-    const ControlPage::Slot &slot = group_->slot(local_rank);
-    return {group_->local_ranks()[local_rank], slot.call[number_ % 2],
-            slot.call_number[number_ % 2]};
-}
-
-// The first rank of a node speaks for it. Two calls: what most ranks call, and another.
-std::optional<Meeting::DifferentCalls> Meeting::different_calls() const noexcept
-{
-    if (elsewhere_.rank >= 0) {
-        return DifferentCalls{
-            {group_->all().rank, group_->own_call().call(), group_->own_call().count()},
-            elsewhere_,
-            0,
-            true};
-    }
-    if (on_node_ == Differences::kNone) {
-        const bool exchanged = !group_->uses_pages() || group_->is_leader();
-        if (differences_ == Differences::kNone || !exchanged) {
-            return std::nullopt;
-        }
-        const Exchange::Other &other = exchange().other();
-        if (other.rank < 0) {
-            return std::nullopt;
-        }
-        const int rank = group_->uses_pages() ? group_->leader_ranks()[other.rank] : other.rank;
-        return DifferentCalls{
-            {group_->all().rank, group_->own_call().call(), group_->own_call().count()},
-            {rank, other.call, 0},
-            0};
-    }
-    if (!group_->is_leader()) {
-        return std::nullopt;
-    }
-    const int ranks = group_->local_size();
-    int most = 0, usual = 0;
-    for (int rank = 0; rank < ranks; ++rank) {
-        int alike = 0;
-        for (int other = 0; other < ranks; ++other) {
-            alike += call_of(other).call == call_of(rank).call ? 1 : 0;
-        }
-        if (alike > most) {
-            most = alike;
-            usual = rank;
-        }
-    }
-    int odd = 0;
-    while (odd < ranks - 1 && call_of(odd).call == call_of(usual).call) {
-        ++odd;
-    }
-    return DifferentCalls{call_of(usual), call_of(odd), ranks - most - 1};
 }
 
 } // namespace hetcoll

@@ -2,11 +2,13 @@
 // said, and a small vector is summed on the way. On a node through the control page, between nodes
 // by an exchange of the nodes' leaders, without pages by an exchange of all. A rank that has come
 // to one meeting has done with the slots of the one before; so two of everything, used in turn, are
-// enough. Where the pages have no room for a vector yet,
-// the ranks make it in two meetings before that one, or sum the vector piece by piece.
+// enough. Where the pages have no room for a vector yet, the ranks make it in two meetings before
+// that one, or sum the vector piece by piece.
 #pragma once
 
+#include "engine/meeting/call_mismatch.h"
 #include "engine/meeting/exchange.h"
+#include "engine/meeting/messages.h"
 #include "engine/meeting/node_group.h"
 
 #include <cstddef>
@@ -15,24 +17,6 @@
 #include <span>
 
 namespace hetcoll {
-
-// An exchange, and its messages: this rank's and another's. In pages of their own: ranks that meet
-// in the control page never touch them, so there they take no memory.
-class Messages {
-public:
-    Messages(); // throws std::bad_alloc
-    ~Messages();
-    Messages(const Messages &) = delete;
-    Messages &operator=(const Messages &) = delete;
-
-    // Of one meeting at a time: a new one, and that.
-    [[nodiscard]] Exchange &new_exchange() noexcept;
-    [[nodiscard]] Exchange &exchange() const noexcept;
-    // For flags, with Exchange::kHeaderBytes before them, while `mine` has a vector.
-    [[nodiscard]] std::byte *flags_alone() const noexcept;
-
-    std::byte *const mine, *const theirs;
-};
 
 class Meeting {
 public:
@@ -62,22 +46,14 @@ public:
 
     // What the ranks have said. Require that step() returned kDone.
     [[nodiscard]] Flags flags() const noexcept { return flags_; }
-    // If these have kCallsDiffer: which arguments of the calls, and what this rank has to say of
-    // that, if anything. Then there is no sum.
-    struct Call {
-        int rank;
-        CallSignature call;
-        std::uint32_t number; // 0: not known
-    };
-    struct DifferentCalls {
-        Call one, other;
-        int more;               // ranks of the node that do not call as `one`, beside `other`
-        bool handed_on = false; // by `other`, which does not come to the meeting
-    };
-    [[nodiscard]] Differences differences() const noexcept { return differences_; }
-    [[nodiscard]] std::optional<DifferentCalls> different_calls() const noexcept;
-    // If the calls' numbers differ: the last of all.
-    [[nodiscard]] std::uint32_t newest() const noexcept { return newest_; }
+    // If these have kCallsDiffer: how the calls differ, and what this rank has to say of that, if
+    // anything. Then there is no sum.
+    [[nodiscard]] Differences differences() const noexcept { return mismatch_.differences(); }
+    [[nodiscard]] std::uint32_t newest() const noexcept { return mismatch_.newest(); }
+    [[nodiscard]] std::optional<CallMismatch::Calls> different_calls() const noexcept
+    {
+        return mismatch_.calls(*group_, number_ % 2, exchange());
+    }
     // The sum: at `mine`, or in the control page and valid until the next but one meeting.
     [[nodiscard]] const std::byte *sum() const noexcept { return sum_; }
     // The same as numbers, as many as there is room for.
@@ -96,14 +72,12 @@ private:
     [[nodiscard]] bool all_arrived() noexcept;
     [[nodiscard]] bool find_elsewhere() noexcept;
     void sum_node() noexcept;
-    void compare_node() noexcept;
     void start_round(std::size_t bytes, std::size_t count, Flags flags) noexcept;
     void start_piece() noexcept;
     [[nodiscard]] bool next_round() noexcept;
     [[nodiscard]] Progress step_round() noexcept;
     [[nodiscard]] std::byte *leader_part() noexcept;
     void start_exchange(const hetcoll_p2p &among, std::byte *mine) noexcept;
-    [[nodiscard]] Call call_of(int local_rank) const noexcept;
 
     NodeGroup *group_ = nullptr;
     Messages *messages_ = nullptr;
@@ -112,17 +86,18 @@ private:
     int seen_ = 0; // ranks of the node, from the first on, that have arrived
     // Until the next look at those that have not.
     unsigned polls_left_ = kPollsPerLook;
-    Call elsewhere_{-1, {}, 0}; // a rank that does not come; -1: none
     int tag_ = 0;
     Round round_ = Round::kWhole;
     std::size_t bytes_ = 0, count_ = 0; // of the round
-    std::size_t all_bytes_ = 0, all_count_ = 0, done_ = 0;
+    struct Vector {                     // which the pages have no room for
+        std::size_t bytes = 0, count = 0, done = 0;
+        Flags flags{};
+    };
+    Vector vector_;
     std::byte *mine_ = nullptr;
-    Flags own_flags_{};
     HostReduction reduction_ = nullptr;
     Flags flags_{};
-    Differences differences_{}, on_node_{};
-    std::uint32_t newest_ = 0;
+    CallMismatch mismatch_;
     const std::byte *sum_ = nullptr;
 };
 

@@ -9,9 +9,10 @@ trap 'rm -rf "$work"' EXIT
 word=${1:-}
 verdict_words="found MISSED"
 . "$HETCOLL_SRCDIR/test/model/verdict.sh"
-# Compiled again where a mutant is in a header: all that is looked at.
-watched="engine/call/operation_queue engine/communicator/executor engine/meeting/exchange engine/meeting/handed_on \
-    engine/meeting/meeting engine/meeting/node_group engine/meeting/node_ranks engine/meeting/rooms \
+# Compiled anew where a mutant is in a header: all that is looked at.
+watched="engine/call/operation_queue engine/communicator/executor engine/meeting/call_mismatch \
+    engine/meeting/exchange engine/meeting/handed_on engine/meeting/meeting engine/meeting/messages \
+    engine/meeting/node_group engine/meeting/node_ranks engine/meeting/rooms \
     pointer_cache/allocation_table"
 
 compile() # SOURCE OBJECT FLAG...
