@@ -30,18 +30,21 @@ hetcoll_sources += \
 	engine/communicator/chooser.cc engine/communicator/chooser.h engine/communicator/communicator.cc \
 	engine/communicator/communicator.h engine/communicator/departure.cc engine/communicator/departure.h \
 	engine/communicator/executor.cc engine/communicator/executor.h \
-	engine/communicator/executor_operands.cc engine/communicator/executor_start.cc \
-	engine/communicator/freed.cc engine/communicator/freed.h \
+	engine/communicator/first_error.h engine/communicator/freed.cc engine/communicator/freed.h \
 	engine/communicator/known_peers.cc engine/communicator/known_peers.h \
 	engine/communicator/mapped_buffers.h engine/communicator/mapped_call.cc engine/communicator/mapped_call.h engine/communicator/means.h engine/communicator/membership.h \
+	engine/communicator/message_channels.cc engine/communicator/message_channels.h \
 	engine/communicator/named_stream.cc engine/communicator/named_stream.h \
 	engine/communicator/open_requests.cc engine/communicator/open_requests.h \
+	engine/communicator/ordered_inputs.h \
 	engine/communicator/page_pins.cc engine/communicator/page_pins.h \
 	engine/communicator/peer_search.cc engine/communicator/peer_search.h engine/communicator/peers.cc \
 	engine/communicator/peers.h engine/communicator/reach_trial.cc engine/communicator/reach_trial.h \
 	engine/communicator/planner.cc engine/communicator/planner.h \
+	engine/communicator/pull_channels.cc engine/communicator/pull_channels.h \
 	engine/communicator/reserved.h engine/communicator/same_calls.cc engine/communicator/same_calls.h \
 	engine/communicator/schedules.cc engine/communicator/schedules.h \
+	engine/communicator/step_progress.cc engine/communicator/step_progress.h \
 	engine/communicator/story.cc engine/communicator/story.h \
 	engine/communicator/warnings.cc engine/communicator/warnings.h \
 	engine/communicator/watch.cc engine/communicator/watch.h \

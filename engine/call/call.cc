@@ -43,7 +43,7 @@ void Call::note(Status status) noexcept
 
 void CallWork::rewind() noexcept
 {
-    executor = nullptr;
+    carrier = nullptr;
     copying = kernel_runs = executor_runs = false;
 }
 
@@ -140,7 +140,7 @@ int Call::fail_together(Flags all)
     if (!any(all, kFailed)) {
         return HETCOLL_ERROR_RANGE;
     }
-    planner.forget_peers();
+    forget_peers();
     return fail();
 }
 
@@ -156,8 +156,8 @@ void Call::lose_device() noexcept
     if (work.device != nullptr) {
         work.device->finish();
     }
-    if (work.executor != nullptr) {
-        work.executor->abandon_carriers();
+    if (work.carrier != nullptr) {
+        work.carrier->abandon();
     }
     work.leave_context();
     lose(std::move(work.device));
@@ -165,8 +165,8 @@ void Call::lose_device() noexcept
 
 void CallWork::leave_context() noexcept
 {
-    if (executor != nullptr) {
-        executor->leave();
+    if (carrier != nullptr) {
+        carrier->bounce->leave();
     }
     if (device != nullptr) {
         device->leave();

@@ -61,7 +61,7 @@ public:
     [[nodiscard]] virtual Result<bool> kernel_done() = 0;
 };
 
-// The means of a call on this rank, borrowed but for the executor, and which of them are at work.
+// The means of a call on this rank, borrowed but for the carrier, and which of them are at work.
 struct CallWork {
     [[nodiscard]] Bounce &bounce() const noexcept
     {
@@ -77,7 +77,9 @@ struct CallWork {
     std::unique_ptr<HostBounce> host;
     bool uses_reserved = false;    // `device` is the one of queued calls
     GivenWork *prepared = nullptr; // what its stream has been given, if that is all of it
-    Executor *executor = nullptr;  // of its schedule, to the end of the call
+    // Null, or the carrier of messages next to Open MPI's. It stays to the end of the call, in
+    // which peers may still wait for this rank.
+    Carrier *carrier = nullptr;
     bool copying = false;
     bool kernel_runs = false;
     bool executor_runs = false;
@@ -168,6 +170,12 @@ struct Call {
     [[nodiscard]] int fail();
     // Some rank has said in a meeting that it failed: so all ranks do.
     [[nodiscard]] int fail_together(Flags all);
+    // After a driver error that all ranks have been told of. Destroys the carrier, too.
+    void forget_peers() noexcept
+    {
+        work.carrier = nullptr;
+        planner.forget_peers();
+    }
     // The call ends where it waits, without the rest of its way, and so do all further ones.
     void end(int code) noexcept
     {

@@ -209,7 +209,7 @@ Task<int> copies(Call &call)
         co_return HETCOLL_DECLINED;
     }
     if (failed && !any(all, kCallsDiffer)) { // and has said why
-        call.planner.forget_peers();
+        call.forget_peers();
         co_return HETCOLL_ERROR_DEVICE;
     }
     co_return call.fail_together(all);

@@ -109,8 +109,8 @@ bool Operation::step()
             return false;
         }
     }
-    if (call_.work.executor != nullptr) {
-        call_.work.executor->progress();
+    if (call_.work.carrier != nullptr) {
+        call_.work.carrier->progress();
     }
     try {
         if (run()) {

@@ -71,10 +71,10 @@ void start_schedule(Call &call, const Choice &choice, LateRanks *late)
             peers = call.planner.mapped().peers(built.local_steps);
         }
     }
-    call.work.executor = &call.planner.executor();
-    call.work.executor->start(built.schedule, comm.p2p(), call.args->tag, call.work.bounce(),
-                              vectors, choice.chunk_bytes, !call.failure.ok(), peers,
-                              carrier_of(call, choice));
+    call.work.carrier = carrier_of(call, choice);
+    call.planner.executor().start(built.schedule, comm.p2p(), call.args->tag, call.work.bounce(),
+                                  vectors, choice.chunk_bytes, !call.failure.ok(), peers,
+                                  call.work.carrier);
 }
 
 bool poll_run(Call &call)
@@ -86,8 +86,11 @@ bool poll_run(Call &call)
     switch (executor.step()) {
     case Progress::kPending: return false;
     case Progress::kFailed:
-        if (const std::string problem = executor.problem(); !problem.empty()) {
-            log(call.report.log(), 0, "hetcoll: %s fails: %s", call.mpi_name(), problem.c_str());
+        if (const Carrier *const carrier = call.work.carrier; carrier != nullptr) {
+            if (const std::string problem = carrier->problem(); !problem.empty()) {
+                log(call.report.log(), 0, "hetcoll: %s fails: %s", call.mpi_name(),
+                    problem.c_str());
+            }
         }
         // messages may still arrive in the slots: they are lost, not freed
         call.lose_device();

@@ -4,9 +4,9 @@
 // all (one-shot, two-shot, leader), or the executor reads what the schedule says.
 #pragma once
 
-#include "engine/communicator/executor.h"
 #include "engine/communicator/mapped_buffers.h"
 #include "engine/communicator/peers.h"
+#include "engine/communicator/pull_channels.h"
 
 #include <array>
 #include <memory>

@@ -24,9 +24,6 @@ Planner::Planner(Process &process, NodeGroup &group, const AgreedSettings &agree
 
 void Planner::forget_peers() noexcept
 {
-    if (executor_ != nullptr) {
-        executor_->drop_carrier(); // which is the peers'
-    }
     peers_.forget();
     if (mapped_ != nullptr) {
         mapped_->forget();

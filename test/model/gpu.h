@@ -4,7 +4,7 @@
 
 #include "explorer.h"
 
-#include "engine/communicator/executor.h"
+#include "engine/communicator/pull_channels.h"
 #include "engine/meeting/control_page.h"
 #include "transport/bounce.h"
 

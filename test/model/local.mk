@@ -32,7 +32,8 @@ CLEANFILES += test/model/libnamed.a test/model/libnamed_calls.a $(model_small)
 
 # The code under test.
 test_model_libwatched_a_SOURCES = \
-	engine/call/operation_queue.cc engine/communicator/executor.cc engine/communicator/executor_start.cc \
+	engine/call/operation_queue.cc engine/communicator/executor.cc engine/communicator/message_channels.cc \
+	engine/communicator/pull_channels.cc engine/communicator/step_progress.cc \
 	engine/meeting/call_mismatch.cc engine/meeting/exchange.cc engine/meeting/handed_on.cc \
 	engine/meeting/meeting.cc engine/meeting/messages.cc \
 	engine/meeting/node_group.cc engine/meeting/node_ranks.cc engine/meeting/rooms.cc \

@@ -10,7 +10,8 @@ word=${1:-}
 verdict_words="found MISSED"
 . "$HETCOLL_SRCDIR/test/model/verdict.sh"
 # Compiled anew where a mutant is in a header: all that is looked at.
-watched="engine/call/operation_queue engine/communicator/executor engine/meeting/call_mismatch \
+watched="engine/call/operation_queue engine/communicator/executor engine/communicator/message_channels \
+    engine/communicator/pull_channels engine/communicator/step_progress engine/meeting/call_mismatch \
     engine/meeting/exchange engine/meeting/handed_on engine/meeting/meeting engine/meeting/messages \
     engine/meeting/node_group engine/meeting/node_ranks engine/meeting/rooms \
     pointer_cache/allocation_table"
@@ -92,12 +93,12 @@ mutant meeting "late: arrived loaded relaxed" $m '/flags_without/,/^}/s/memory_o
 mutant meeting "late: the other side's flags" $m '/flags_without/,/^}/s/said\[number_ % 2\]/said[(number_ + 1) % 2]/'
 mutant meeting "the last rank is left out" $m 's/seen_ < group_->local_size()/seen_ + 1 < group_->local_size()/'
 
-e=engine/communicator/executor.cc
-mutant executor "peers' progress loaded relaxed" $e '/::can_pull/,/^}/s/memory_order_acquire/memory_order_relaxed/'
+e=engine/communicator/pull_channels.cc
+mutant executor "peers' progress loaded relaxed" $e '/::progress_of_peer/,/^}/s/memory_order_acquire/memory_order_relaxed/'
 mutant executor "offers stored relaxed" $e 's/store(ready, std::memory_order_release)/store(ready, std::memory_order_relaxed)/'
-mutant executor "all is offered at once" $e 's/const std::size_t ready = ready_bytes(i); ready > extent.offered/const std::size_t ready = extent.bytes; ready > extent.offered/'
-mutant executor "ends before peers have read" $e 's/more || !read_by_all/more/'
-mutant executor "pulls what is not offered" $e 's/memory_order_acquire) < end/memory_order_acquire) < 1/'
+mutant executor "all is offered at once" $e 's/ready = steps_.ready_bytes(offer.step);/ready = steps_.extent(offer.step).bytes;/'
+mutant executor "ends before peers have read" engine/communicator/executor.cc 's/ || (!stopped_ .*all_are_read())//'
+mutant executor "pulls what is not offered" $e 's/progress_of_peer(i) < end/progress_of_peer(i) < 1/'
 mutant executor "the last call's progress is left" engine/meeting/node_group.cc 's/word < used_words_;/word + 1 < used_words_;/'
 mutant executor "announced before the last close" "" -DHETCOLL_MUTANT_ANNOUNCES_BEFORE_CLOSE
 mutant executor "announced after the agreement" "" -DHETCOLL_MUTANT_ANNOUNCES_AFTER_AGREEMENT
@@ -157,7 +158,7 @@ for number in 1 2 3 4 7 8 9 10 14; do
 done
 
 # Known to make no difference here, says the explorer: `result` need not be doubled, because its writer has been told
-# that all have read it. In a ring follow_peers() need not acquire, finish_pulls() need not release and a pull need
+# that all have read it. In a ring follow_and_offer() need not acquire, finish_pulls() need not release and a pull need
 # not wait for is_ready(), because the peers' offers order all that already. A turn need not be taken with acquire,
 # because the length of the queue is loaded so.
 summary

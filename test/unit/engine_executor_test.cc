@@ -355,38 +355,6 @@ TEST(TreeExecutor, BytesAreCountedByTheirCarrier)
     }
 }
 
-// Notes the orders that it gets.
-struct NamedCarrier final : Carrier {
-    using Carrier::Carrier;
-    void progress() noexcept override { heard += "progress "; }
-    void abandon() noexcept override { heard += "abandon "; }
-    [[nodiscard]] std::string problem() const override { return "it is lost"; }
-    std::string heard;
-};
-
-TEST(TreeExecutor, ASecondCarrierHearsTheExecutorUntilItIsDropped)
-{
-    const std::vector<int> ranks = {0, 1};
-    Job job({build_trees(0, ranks, kTrees, {.adapter = 8}),
-             build_trees(1, ranks, kTrees, {.adapter = 8})},
-            64, {false, false, neighbours(2, 2), 0, 256, kChannels});
-    NamedCarrier second(job.adapters.rank(0), *job.adapter_bounce[0]);
-    Executor &executor = job.executor[0];
-    executor.progress(); // Job's own
-    EXPECT_EQ(executor.problem(), "");
-    executor.start(job.schedule[0], job.network.rank(0), 1, *job.bounce[0],
-                   {Job::bytes_of(job.input[0]), Job::bytes_of(job.output[0]), 64, ReduceOp::kSum,
-                    ElementKind::kFloat64},
-                   256, false, {job.mapped[0], job.steps[0], job.progress[0].data()}, &second);
-    executor.progress();
-    executor.abandon_carriers();
-    EXPECT_EQ(executor.problem(), "it is lost");
-    executor.drop_carrier();
-    executor.progress();
-    EXPECT_EQ(second.heard, "progress abandon ");
-    EXPECT_EQ(executor.problem(), "");
-}
-
 // A rank whose driver fails goes on with messages of both kinds.
 TEST(TreeExecutor, AFailedRankServesItsPeersByAdaptersToo)
 {
