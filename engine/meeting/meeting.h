@@ -40,11 +40,11 @@ public:
     void start(NodeGroup &group, Messages &messages, int tag,
                std::span<const std::uint64_t> numbers, ReduceOp op, Flags flags) noexcept;
     [[nodiscard]] Progress step() noexcept;
-    // What all ranks but `local_rank` have said; nothing until they have. Requires one node and its
+    // The flags of all ranks but `local_rank`; nothing until they have. Requires one node and its
     // page, and that step() has not returned kDone.
     [[nodiscard]] std::optional<Flags> flags_without(int local_rank) const noexcept;
 
-    // What the ranks have said. Require that step() returned kDone.
+    // The results. Require that step() returned kDone.
     [[nodiscard]] Flags flags() const noexcept { return flags_; }
     // If these have kCallsDiffer: how the calls differ, and what this rank has to say of that, if
     // anything. Then there is no sum.
@@ -59,7 +59,7 @@ public:
     // The same as numbers, as many as there is room for.
     void sum(std::span<std::uint64_t> numbers) const noexcept;
     [[nodiscard]] int code() const noexcept { return exchange().code(); } // requires kFailed
-    // Of nodes, or without pages of ranks. Requires that step() has returned kPending.
+    // Requires several nodes, or no pages of ranks. Requires that step() has returned kPending.
     [[nodiscard]] const Exchange &exchange() const noexcept { return messages_->exchange(); }
 
 private:

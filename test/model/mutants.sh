@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 word=${1:-}
 verdict_words="found MISSED"
 . "$HETCOLL_SRCDIR/test/model/verdict.sh"
-# Compiled anew where a mutant is in a header: all that is looked at.
+# Compiled again where a mutant is in a header: all that is looked at.
 watched="engine/call/operation_queue engine/communicator/executor engine/communicator/message_channels \
     engine/communicator/pull_channels engine/communicator/step_progress engine/meeting/call_mismatch \
     engine/meeting/exchange engine/meeting/handed_on engine/meeting/meeting engine/meeting/messages \
