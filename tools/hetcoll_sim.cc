@@ -102,6 +102,10 @@ public:
                 return status;
             }
         }
+        if (!rows_.empty()) {
+            progress_.hide();
+            print_sim_costs(text_, rows_);
+        }
         if (left_out_ > 0) {
             progress_.hide();
             std::fprintf(text_, "# --budget is used up: %d simulation%s left out\n", left_out_,

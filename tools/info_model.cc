@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hetcoll {
 namespace {
@@ -47,38 +49,76 @@ Algorithm winner(AlgorithmSet set, std::size_t bytes, Query query, const PriceTa
     return choose(query, nullptr, &table).algorithm;
 }
 
-// `table` has all sizes, and `prices` what was given up there.
-std::string print_times(const std::vector<Algorithm> &columns, const PriceTable &table,
+struct Column { // cells of one width
+    std::vector<std::string> cells;
+
+    [[nodiscard]] std::size_t width() const
+    {
+        std::size_t width = 0;
+        for (const std::string &cell : cells) {
+            width = std::max(width, cell.size());
+        }
+        return width;
+    }
+};
+
+// Below each other, in at most 100 columns, each with the first column.
+std::string print_columns(const std::vector<Column> &columns)
+{
+    constexpr std::size_t kWidth = 100;
+    std::string text;
+    for (std::size_t begin = 1; begin < columns.size();) {
+        std::size_t end = begin, width = columns[0].width();
+        while (end < columns.size() &&
+               (end == begin || width + 2 + columns[end].width() <= kWidth)) {
+            width += 2 + columns[end++].width();
+        }
+        text += "\n";
+        for (std::size_t row = 0; row < columns[0].cells.size(); ++row) {
+            text +=
+                format("%*s", static_cast<int>(columns[0].width()), columns[0].cells[row].c_str());
+            for (std::size_t i = begin; i < end; ++i) {
+                text += format("  %*s", static_cast<int>(columns[i].width()),
+                               columns[i].cells[row].c_str());
+            }
+            text += "\n";
+        }
+        begin = end;
+    }
+    return text;
+}
+
+// `table` has all sizes, and `prices` those that were given up there.
+std::string print_times(const std::vector<Algorithm> &algorithms, const PriceTable &table,
                         Prices &prices, const Query &query, const EqualNodes &cluster,
                         const std::vector<std::size_t> &sizes)
 {
-    static constexpr int kWidth = 13;
-    const auto width = [](const char *name) {
-        return std::max(kWidth, static_cast<int>(std::strlen(name)));
-    };
-    std::string text = "price of an allreduce, in microseconds\n\n" + format("%10s", "bytes");
-    for (const Algorithm column : columns) {
-        text += format(" %*s", width(algorithm_name(column)), algorithm_name(column));
-    }
-    text += cluster.nodes > 1 ? "  (in_network)  winner\n" : "  winner\n";
-    const AlgorithmSet set = set_of(columns);
+    std::vector<Column> columns{{{"bytes"}}, {{"cheapest"}}};
+    const AlgorithmSet set = set_of(algorithms);
     for (const std::size_t bytes : sizes) {
-        text += format("%10s", print_bytes(bytes).c_str());
-        for (const Algorithm column : columns) {
-            double us = table.us(column, bytes);
-            if (std::isinf(us)) {
-                us = price_near(prices, bytes, bit(column)).us(column, bytes);
-            }
-            text += format(" %*.1f", width(algorithm_name(column)), us);
-        }
-        if (cluster.nodes > 1) {
-            text += format(
-                " %*.1f", kWidth,
-                cluster_us(ClusterAlgorithm::kInNetwork, cluster, static_cast<double>(bytes)));
-        }
-        text += std::string("  ") + algorithm_name(winner(set, bytes, query, table)) + "\n";
+        columns[0].cells.push_back(print_bytes(bytes));
+        columns[1].cells.emplace_back(algorithm_name(winner(set, bytes, query, table)));
     }
-    return text;
+    for (const Algorithm algorithm : algorithms) {
+        Column column{{algorithm_name(algorithm)}};
+        for (const std::size_t bytes : sizes) {
+            double us = table.us(algorithm, bytes);
+            if (std::isinf(us)) {
+                us = price_near(prices, bytes, bit(algorithm)).us(algorithm, bytes);
+            }
+            column.cells.push_back(format("%.1f", us));
+        }
+        columns.push_back(std::move(column));
+    }
+    if (cluster.nodes > 1) {
+        Column column{{"(in_network)"}};
+        for (const std::size_t bytes : sizes) {
+            column.cells.push_back(format("%.1f", cluster_us(ClusterAlgorithm::kInNetwork, cluster,
+                                                             static_cast<double>(bytes))));
+        }
+        columns.push_back(std::move(column));
+    }
+    return "price of an allreduce, in microseconds\n" + print_columns(columns);
 }
 
 // Where the winner changes between 1 byte and 64 GiB, found by halving: to the byte if it changes

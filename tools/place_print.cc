@@ -68,7 +68,15 @@ std::string print_comparison(const MixedCluster &cluster, int in_flight)
     } else {
         notes += text("DP is not possible: %s\n", plain.status().message().c_str());
     }
-    return out + notes;
+    return out + notes +
+           "\nNP: the GPUs of a node are a worker. ED: a worker has one GPU of every node. HD: "
+           "half of a\n"
+           "fast node with half of a slow one. ED-local: as ED, with a stage of all workers on one "
+           "node.\n"
+           "DP: no pipeline, each GPU that holds the whole model is a worker. alike: all workers "
+           "get\n"
+           "equal batches; split: batches by their speeds. loss: of the time, with equal "
+           "batches.\n";
 }
 
 std::string print_allocation(const MixedCluster &cluster, const PlaceAllocation &allocation,

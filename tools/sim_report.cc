@@ -3,6 +3,7 @@
 #include "measure/json_document.h"
 #include "plan/describe.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace hetcoll {
@@ -23,17 +24,14 @@ void print_sim_facts(std::FILE *to, const SimFacts &facts)
     }
 }
 
-// A simulation repeats itself exactly: min, median and p99 are one time.
+// At most 100 columns wide. The times of hetcoll_bench are one: a simulation repeats itself
+// exactly.
 void print_sim_heading(std::FILE *to)
 {
-    std::fprintf(
-        to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
-        "size", "count", "algorithm", "path", "min", "median", "p99", "algbw", "busbw", "check",
-        "ranks", "nodes", "model", "bound", "ratio", "transfers", "took", "memory");
-    std::fprintf(
-        to, "#%10s %10s %-18s %-7s %9s %9s %9s %7s %7s %6s | %6s %6s %11s %11s %6s %9s %8s %7s\n",
-        "(B)", "(elements)", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "", "", "(us)",
-        "(us)", "", "", "(s)", "(MiB)");
+    std::fprintf(to, "#%10s %-21s %-6s %10s %7s %7s %5s %5s %10s %10s %6s\n", "size", "algorithm",
+                 "path", "time", "algbw", "busbw", "ranks", "nodes", "model", "bound", "ratio");
+    std::fprintf(to, "#%10s %-21s %-6s %10s %7s %7s %5s %5s %10s %10s %6s\n", "(B)", "", "", "(us)",
+                 "(GB/s)", "(GB/s)", "", "", "(us)", "(us)", "");
 }
 
 void print_sim_row(std::FILE *to, const SimRow &row)
@@ -42,15 +40,23 @@ void print_sim_row(std::FILE *to, const SimRow &row)
     if (row.predicted_us) {
         std::snprintf(predicted, sizeof predicted, "%.1f", *row.predicted_us);
     }
-    std::fprintf(to,
-                 "%11zu %10zu %-18s %-7s %9.1f %9.1f %9.1f %7.3f %7.3f %6s | %6d %6d %11s %11.1f "
-                 "%6.2f %9llu "
-                 "%8.2f %7.0f\n",
-                 row.bytes, row.bytes / row.element_bytes, row.algorithm.c_str(), row.path.c_str(),
-                 row.us, row.us, row.us, algbw_gbs(row), busbw_gbs(row), "-", row.ranks, row.nodes,
-                 predicted, row.bound_us, row.us / row.bound_us,
-                 static_cast<unsigned long long>(row.transfers), row.cost_s, row.cost_mib);
+    std::fprintf(to, "%11zu %-21s %-6s %10.1f %7.3f %7.3f %5d %5d %10s %10.1f %6.2f\n", row.bytes,
+                 row.algorithm.c_str(), row.path.c_str(), row.us, algbw_gbs(row), busbw_gbs(row),
+                 row.ranks, row.nodes, predicted, row.bound_us, row.us / row.bound_us);
     std::fflush(to);
+}
+
+void print_sim_costs(std::FILE *to, const std::vector<SimRow> &rows)
+{
+    std::size_t transfers = 0;
+    double took_s = 0, most_mib = 0;
+    for (const SimRow &row : rows) {
+        transfers += row.transfers;
+        took_s += row.cost_s;
+        most_mib = std::max(most_mib, row.cost_mib);
+    }
+    std::fprintf(to, "# simulated %s in %.2f s, with at most %.0f MiB of memory\n",
+                 counted(transfers, "transfer").c_str(), took_s, most_mib);
 }
 
 std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows)

@@ -1,4 +1,4 @@
-// The output of hetcoll_sim: the lines and columns of hetcoll_bench, or JSON.
+// The output of hetcoll_sim: lines like those of hetcoll_bench, or JSON.
 #pragma once
 
 #include "plan/way.h"
@@ -28,6 +28,8 @@ struct SimRow {
 
 void print_sim_facts(std::FILE *to, const SimFacts &facts);
 void print_sim_heading(std::FILE *to);
+// Prints the cost of the simulations that gave the rows.
+void print_sim_costs(std::FILE *to, const std::vector<SimRow> &rows);
 void print_sim_row(std::FILE *to, const SimRow &row);
 
 [[nodiscard]] std::string print_sim_json(const SimFacts &facts, const std::vector<SimRow> &rows);
