@@ -88,6 +88,19 @@ TEST_F(TraceTest, NameHoldsRankAndProcess)
     EXPECT_EQ(RankFile::expand("a", 7), "a.7");
 }
 
+TEST_F(TraceTest, AnUnknownSignOfTheNameIsSaidOnce)
+{
+    for (const int rank : {0, 1}) {
+        ASSERT_TRUE(Trace::open(path("%q.%r.%%r"), rank, capture()).ok());
+        EXPECT_EQ(logged.size(), rank == 0 ? 1u : 0u);
+    }
+    ASSERT_TRUE(Trace::open(path("t.%%.%p.%r"), 0, capture()).ok());
+    EXPECT_TRUE(logged.empty());
+    ASSERT_TRUE(Trace::open(path("t%"), 0, capture()).ok());
+    ASSERT_EQ(logged.size(), 1u);
+    EXPECT_NE(logged[0].find("coll_hetcoll_trace: % stays in the name "), std::string::npos);
+}
+
 TEST_F(TraceTest, LineSaysWhatTheCallDid)
 {
     auto trace = Trace::open(path("t.%r"), 1, capture());
