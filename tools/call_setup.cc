@@ -92,9 +92,9 @@ Query CallSetup::at(std::size_t bytes) const
 {
     Query sized = query;
     sized.bytes = bytes;
-    sized.available = at_size(sized.memory == CallMemory::kMixed ? kMessageAlgorithms
-                                                                 : sized.available,
-                              bytes, small_limit, true);
+    sized.available =
+        at_size(sized.memory == CallMemory::kMixed ? kMessageAlgorithms : sized.available, bytes,
+                small_limit, true);
     if (sized.aggregators > 0 && bytes > small_limit) {
         sized.available |= algorithms_of(Form::kServers);
     }

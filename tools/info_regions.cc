@@ -130,8 +130,8 @@ std::string print_rows(const std::vector<Row> &rows)
             by_table = by_table || row.cells[i].find('*') != std::string::npos;
         }
     }
-    std::string text =
-        format("\n%9s %6s  %s\n", "ranks", "nodes", "algorithm and the largest vector that it serves, K = 1024 bytes");
+    std::string text = format("\n%9s %6s  %s\n", "ranks", "nodes",
+                              "algorithm and the largest vector that it serves, K = 1024 bytes");
     for (const Row &row : rows) {
         std::string line = format("%9s %6d", print_ranks(row).c_str(), row.nodes);
         const std::size_t indent = line.size();
@@ -158,7 +158,8 @@ std::string print_head(const CallSetup &setup, const Topology &topology, bool ha
                   query.memory == CallMemory::kMixed ? ", some ranks with host memory" : "",
                   query.reproducible ? ", reproducible" : "",
                   topology.machine.empty() ? "this machine" : topology.machine.c_str()) +
-           (has_table ? "" : "because    the cheapest algorithm serves a call, there is no table\n");
+           (has_table ? ""
+                      : "because    the cheapest algorithm serves a call, there is no table\n");
 }
 
 // The requests of the rows, without sizes.

@@ -25,8 +25,9 @@ std::optional<TableFile> find_table(const hetcoll_settings &settings, const Log 
     if (read.ok()) {
         return std::move(*read);
     }
-    log(node_log, 0, "hetcoll ignores its tuning table and chooses algorithms by price: %s, or set "
-                      "coll_hetcoll_tuning_table to none",
+    log(node_log, 0,
+        "hetcoll ignores its tuning table and chooses algorithms by price: %s, or set "
+        "coll_hetcoll_tuning_table to none",
         read.status().message().c_str());
     if (settings.local_rank != 0) {
         log(to, 1, "hetcoll: %s", read.status().message().c_str());

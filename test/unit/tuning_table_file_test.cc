@@ -207,12 +207,14 @@ TEST(TableFileTest, WhatIsMissingIsAFault)
     expect_fault("{\"module\": \"hetcoll\"}", "t.json:1: it has no number 'rule_file_version'");
     expect_fault("{\"rule_file_version\": \"3\"}",
                  "t.json:1: it has no number 'rule_file_version'");
-    expect_fault("{\"rule_file_version\": 2}",
-                 "t.json:1: 'rule_file_version' is 2, and this hetcoll reads 3: an older hetcoll has "
-                 "written the table");
-    expect_fault("{\"rule_file_version\": 4}",
-                 "t.json:1: 'rule_file_version' is 4, and this hetcoll reads 3: a newer hetcoll has "
-                 "written the table");
+    expect_fault(
+        "{\"rule_file_version\": 2}",
+        "t.json:1: 'rule_file_version' is 2, and this hetcoll reads 3: an older hetcoll has "
+        "written the table");
+    expect_fault(
+        "{\"rule_file_version\": 4}",
+        "t.json:1: 'rule_file_version' is 4, and this hetcoll reads 3: a newer hetcoll has "
+        "written the table");
     expect_fault("{\"rule_file_version\": 3, \"module\":\n\"tuned\"}",
                  "t.json:2: 'module' is not \"hetcoll\"");
     expect_fault("{\"rule_file_version\": 3, \"module\": \"hetcoll\"}",
