@@ -48,21 +48,73 @@ std::string program_of(const CLI::App &app)
     return app.get_name().substr(0, app.get_name().find(' '));
 }
 
+// "bcast reduce", the words that one_of() lets an option take.
+std::string words_for(const CLI::Option &option)
+{
+    const std::string type = option.get_type_name();
+    const std::size_t begin = type.find('{'), end = type.rfind('}');
+    if (begin == type.npos || end == type.npos) {
+        return {};
+    }
+    std::string words = type.substr(begin + 1, end - begin - 1);
+    std::replace(words.begin(), words.end(), ',', ' ');
+    return words;
+}
+
+// "SIZE", or the list of words of an option without a type_name().
+std::string value_name(const CLI::Option &option)
+{
+    const std::string type = option.get_type_name();
+    const std::string name = type.substr(0, type.find(":{"));
+    const bool is_text = name == "TEXT";
+    if (!is_text && name != "INT" && name != "UINT" && name != "FLOAT") {
+        return name;
+    }
+    return type.size() > name.size() ? type.substr(name.size() + 1) : is_text ? "WORD" : "N";
+}
+
 // Leaves out what CLI11 adds by itself (needs, excludes, ranges): the descriptions say in words
-// what a reader has to know, and whoever breaks a rule is told it. Lists of words ({device,host})
-// stay.
+// what a reader has to know, and whoever breaks a rule is told it.
 class HelpFormatter : public CLI::Formatter {
 public:
+    // Options of the group in a few lines, each with the parameter that says what it does.
+    static constexpr const char *kParameters = "Parameters";
+    [[nodiscard]] std::string make_group(std::string group, bool is_positional,
+                                         std::vector<const CLI::Option *> options) const override
+    {
+        if (group != kParameters) {
+            return Formatter::make_group(group, is_positional, options);
+        }
+        constexpr char kKept = '\x1f'; // a blank at which no line ends
+        std::string words;
+        for (const CLI::Option *option : options) {
+            const std::string text = option->get_description();
+            std::string item = option->get_name() + make_option_opts(option) +
+                               (text.empty() ? text : " (" + text + ")");
+            std::replace(item.begin(), item.end(), ' ', kKept);
+            words += (words.empty() ? "As coll_hetcoll_...: " : "; ") + item;
+        }
+        std::string lines = in_lines(words, 0) + "\n";
+        std::replace(lines.begin(), lines.end(), kKept, ' ');
+        return lines;
+    }
+
     [[nodiscard]] std::string make_option_opts(const CLI::Option *option) const override
     {
         if (option->get_type_size() == 0) { // a flag
             return {};
         }
-        std::string text = " " + option->get_type_name();
+        const std::string value = value_name(*option);
+        std::string text = value.empty() ? value : " " + value;
         if (!option->get_default_str().empty()) {
             text += "=" + option->get_default_str();
         }
         return option->get_required() ? text + " (required)" : text;
+    }
+
+    [[nodiscard]] std::string make_description(const CLI::App *app) const override
+    {
+        return in_lines(app->get_description(), 0) + "\n";
     }
 
     // Subcommands first.
@@ -99,20 +151,27 @@ private:
         } else {
             text.resize(kColumn, ' ');
         }
-        std::size_t column = kColumn;
+        return text + in_lines(description, kColumn) + "\n";
+    }
+
+    // Words in lines that begin in the column, the first one too.
+    static std::string in_lines(const std::string &description, std::size_t first_column)
+    {
+        std::string text;
+        std::size_t column = first_column;
         std::istringstream words(description);
         for (std::string word; words >> word;) {
-            if (column > kColumn && column + 1 + word.size() > kWidth) {
-                text += new_line;
-                column = kColumn;
-            } else if (column > kColumn) {
+            if (column > first_column && column + 1 + word.size() > kWidth) {
+                text += "\n" + std::string(first_column, ' ');
+                column = first_column;
+            } else if (column > first_column) {
                 text += ' ';
                 ++column;
             }
             text += word;
             column += word.size();
         }
-        return text + "\n";
+        return text;
     }
 
     // A list of words that is longer than a line, in several.
@@ -164,6 +223,12 @@ const Option &Option::check(const Check &check) const
 const Option &Option::type_name(const std::string &name) const
 {
     option_->type_name(name);
+    return *this;
+}
+
+const Option &Option::as_parameter() const
+{
+    option_->group(HelpFormatter::kParameters);
     return *this;
 }
 
@@ -253,6 +318,23 @@ void CommandLine::set_footer(const std::string &text) { app_->footer(text); }
 
 std::string CommandLine::help() const { return app_->help(); }
 
+std::string CommandLine::completion() const
+{
+    std::string text;
+    for (const CLI::App *subcommand : app_->get_subcommands({})) {
+        text += "subcommand " + subcommand->get_name() + "\n";
+    }
+    for (const CLI::Option *option : app_->get_options()) {
+        for (const std::string &name : option->get_snames()) {
+            text += "-" + name + " " + words_for(*option) + "\n";
+        }
+        for (const std::string &name : option->get_lnames()) {
+            text += "--" + name + " " + words_for(*option) + "\n";
+        }
+    }
+    return text;
+}
+
 bool CommandLine::has(const std::string &option) const
 {
     return app_->get_option_no_throw(option) != nullptr;
@@ -277,6 +359,11 @@ int CommandLine::usage_error(const std::string &problem) const
 
 bool CommandLine::parse(const std::vector<std::string> &words, int &exit_code, bool speaks)
 {
+    if (!words.empty() && words.front() == kCompletion) {
+        std::fputs(completion().c_str(), stdout);
+        exit_code = end_output(program_of(*app_).c_str(), 0);
+        return false;
+    }
     try {
         app_->parse(
             std::vector<std::string>(words.rbegin(), words.rend())); // takes them from the end
@@ -365,7 +452,7 @@ Check word()
 
 Check one_of(std::vector<std::string> words)
 {
-    std::string list, braces; // the latter for the help, where completion reads them
+    std::string list, braces;
     for (const std::string &word : words) {
         list += (list.empty() ? "" : ", ") + word;
         braces += (braces.empty() ? "{" : ",") + word;

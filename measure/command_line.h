@@ -16,6 +16,9 @@ class Option;
 
 namespace hetcoll {
 
+// Prints what the shell needs to complete words, if it is the first word.
+inline constexpr const char *kCompletion = "--completion";
+
 // Exit codes: 0, 1 for work that failed, and this for a command line that nobody can follow.
 inline constexpr int kUsageError = 2;
 
@@ -23,7 +26,7 @@ inline constexpr int kUsageError = 2;
 // checks take NaN for a number in any range and -1 for a huge size.
 struct Check {
     std::function<std::string(std::string &)> apply;
-    std::string words{}; // for the help, where completion reads them: "{device,host}"
+    std::string words{}; // for the help and for completion: "{device,host}"
 };
 
 // Decimal, without sign or with -, in the range.
@@ -41,8 +44,11 @@ class Option {
 public:
     explicit Option(CLI::Option *option) : option_(option) {}
     const Option &check(const Check &check) const;
-    const Option &type_name(const std::string &name) const; // in the help
-    const Option &list() const;                             // words with commas between them
+    // In the help. Without it, that is the words of one_of(), or "WORD" or "N".
+    const Option &type_name(const std::string &name) const;
+    // In the help, its text is empty or names the parameter of the component.
+    const Option &as_parameter() const;
+    const Option &list() const;           // words with commas between them
     const Option &one_each() const;       // a list, one word each time that the option is given
     const Option &value_optional() const; // the option alone is enough
     const Option &required() const;
@@ -72,6 +78,8 @@ public:
     void add_subcommand(const std::string &name, const std::string &text);
     void set_footer(const std::string &text);
     [[nodiscard]] std::string help() const;
+    // For the shell: a line for each subcommand and option, and the words that one_of() allows.
+    [[nodiscard]] std::string completion() const;
 
     // True: go on. False: exit with `exit_code`: 0 after --help and --version, else kUsageError.
     // Says why if it `speaks`: of the ranks of a job one does.

@@ -22,20 +22,21 @@ constexpr const char *kFooter = R"(
 Ranks find it by the parameters of their component:
   mpirun --mca coll_hetcoll_aggregators host:port --mca coll_hetcoll_aggregator_key FILE ...
 
-One aggregator serves all ranks; or leaves, one a rack, add up their ranks' vectors and a spine adds up
-the leaves' sums:
+One aggregator serves all ranks. Or leaves, one in each rack, add up the vectors of their ranks,
+and a spine adds up the sums of the leaves:
   spine$ hetcoll_aggregator --listen spine:7470 --key key
   leaf1$ hetcoll_aggregator --listen leaf1:7470 --key key --spine spine:7470
   leaf2$ hetcoll_aggregator --listen leaf2:7470 --key key --spine spine:7470
   mpirun --mca coll_hetcoll_aggregators leaf1:7470,leaf2:7470 ...
 
-The key: umask 077; openssl rand -hex 32 >key; the same file on all machines, closed to others.
-Who does not have it is not let in; what is sent is encrypted. Tenants that shall not meet get keys of
-their own, each with a name: --key a:FILE --key b:FILE, and coll_hetcoll_aggregator_key a:FILE.
+Make the key with "umask 077; openssl rand -hex 32 >key", and copy it to all machines, closed to
+others. Only ranks with the key are let in, and their messages are encrypted. Tenants that must not
+meet get keys of their own, each with a name: --key a:FILE --key b:FILE, and
+coll_hetcoll_aggregator_key a:FILE.
 
-It runs in the foreground; with --supervise it starts again when it ends by an error. SIGUSR1 writes a
-line of statistics (JSON) to stdout, SIGTERM and SIGINT end it and write the line, too. It exits with 0
-then, 1 where it cannot start, 2 for wrong arguments.)";
+It runs in the foreground. With --supervise it starts again when it ends by an error. SIGUSR1
+writes a line of statistics (JSON) to stdout. SIGTERM and SIGINT write the line too, and end it
+with exit status 0. The status is 1 if it cannot start, and 2 for wrong arguments.)";
 
 constexpr std::size_t kLeastMemory = std::size_t{1} << 20; // less holds no job's messages
 

@@ -408,6 +408,7 @@ int run_none(const Words &words, std::string problem)
 {
     CommandLine line("hetcoll_info", "Shows what hetcoll knows about machines and calls.");
     bool all = false;
+    const bool completes = !words.empty() && words.front() == kCompletion;
     for (const Subcommand &subcommand : kSubcommands) {
         line.add_subcommand(subcommand.name, subcommand.text);
     }
@@ -417,6 +418,14 @@ int run_none(const Words &words, std::string problem)
         "--SUBCOMMAND is an option\ntoo and --html FILE is page FILE, goes on working.");
     if (problem.empty()) {
         problem = find_stranger(line, words, "");
+    }
+    if (completes) { // options of all subcommands too: the older form has them
+        std::string text = line.completion();
+        for (const Subcommand &subcommand : kSubcommands) {
+            text += SubcommandLine(subcommand).line.completion();
+        }
+        std::fputs(text.c_str(), stdout);
+        return end_output("hetcoll_info", 0);
     }
     int exit_code = 0;
     if (problem.empty() && !line.parse(words, exit_code)) {

@@ -60,20 +60,41 @@ done <<'END'
 --html "$work/page" --topology|page "$work/page" --topology
 END
 
-# One screen. A choice depends on so much that explain needs more.
+# One screen.
 "$info" --help >"$work/out"
 [ "$(wc -l <"$work/out")" -le 24 ] && [ "$(wc -L <"$work/out")" -le 100 ]
 verdict $? 'hetcoll_info --help fits'
 subcommands=$(sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) .*/\1/p' "$work/out")
 "$info" --help-all >"$work/all"
 for subcommand in $subcommands; do
-    most=24
-    [ "$subcommand" != explain ] || most=34
-    "$info" "$subcommand" --help >"$work/out" && [ "$(wc -l <"$work/out")" -le $most ] && [ "$(wc -L <"$work/out")" -le 100 ]
+    "$info" "$subcommand" --help >"$work/out" && [ "$(wc -l <"$work/out")" -le 24 ] && [ "$(wc -L <"$work/out")" -le 100 ]
     verdict $? "hetcoll_info $subcommand --help fits"
     [[ $(<"$work/all") == *"$(<"$work/out")"* && " $compared " == *" $subcommand "* ]]
     verdict $? "and is part of --help-all, and what it prints was compared"
 done
+
+# The other programs: no line wider than a terminal, and no name that the parser invents for a value.
+for program in hetcoll_aggregator hetcoll_bench hetcoll_place hetcoll_sim hetcoll_tune; do
+    [ -x "$HETCOLL_BUILDDIR/$program" ] || continue
+    "$HETCOLL_BUILDDIR/$program" --help >"$work/out" && [ "$(wc -L <"$work/out")" -le 100 ] &&
+        ! grep -qE '[ =](TEXT|UINT|INT|FLOAT)\b' "$work/out"
+    verdict $? "$program --help fits"
+done
+
+# The lists that the shell completes from.
+says 0 '--collective bcast reduce ' explain --completion
+says 0 'subcommand explain' --completion
+says 0 '--perfetto ' --completion
+complete_line()
+{
+    # shellcheck disable=SC2016
+    bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hetcoll "$1"; echo "${COMPREPLY[@]}"' \
+        bash "$HETCOLL_SRCDIR/share/hetcoll_completion.bash" "$info" "$@" 2>&1
+}
+[ "$(complete_line --sv)" = --svg ] && [ "$(complete_line --collective bc)" = bcast ] && [ "$(complete_line --op '')" = 'sum other' ] &&
+    [ "$(complete_line expl)" = explain ] && [ "$(complete_line topology --ra)" = '' ] &&
+    [ "$(complete_line schedule --ra)" = '--rank --ranks --ranks-per-node --ranks-per-gpu --rack-nodes --rack-gbps' ]
+verdict $? 'the shell completes subcommands, options and the words that they take'
 
 says 2 "'dgx1v' is no subcommand: write one of topology, " dgx1v
 says 2 '--bytes is for hetcoll_info explain, schedule and model, not for doctor; hetcoll_info doctor --help' doctor --bytes 4M

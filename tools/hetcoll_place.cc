@@ -29,8 +29,9 @@ void add_options(hetcoll::CommandLine &line, Request &request)
         names.emplace_back(hetcoll::policy_name(static_cast<hetcoll::Policy>(i)));
     }
     line.add_option("file", request.file,
-                    "the file with the cluster and the model; docs/unequal-gpus.md has the format")
-        .required();
+                    "the file with the cluster and the model; docs/placement.md has the format")
+        .required()
+        .type_name("");
     line.add_option("--allocation", request.allocation,
                     "show this allocation: NP, ED, HD or ED-local; default: compare all")
         .check(hetcoll::one_of(names));

@@ -48,19 +48,20 @@ void add_call_options(CommandLine &line, CallRequest &request,
         .check(whole_number(1, kMost))
         .type_name("N");
     line.add_option("--collective", request.collective,
-                    "another collective on device memory (allreduce)")
+                    "another collective on device memory, such as bcast (allreduce)")
         .check(one_of(collectives))
         .type_name("NAME");
-    line.add_option("--shares", request.shares, "as coll_hetcoll_shares").type_name("LIST");
+    line.add_option("--shares", request.shares).type_name("LIST").as_parameter();
     line.add_option("--aggregators", request.aggregators,
                     "how many coll_hetcoll_aggregators names (0)")
         .check(whole_number(0, kMost))
         .type_name("N");
-    line.add_option("--rack-nodes", request.rack_nodes, "as coll_hetcoll_rack_nodes")
+    line.add_option("--rack-nodes", request.rack_nodes)
         .check(whole_number(0, HETCOLL_MAX_RACK_NODES))
-        .type_name("N");
-    line.add_option("--rack-gbps", request.rack_gbps,
-                    "with --rack-nodes: as coll_hetcoll_rack_gbps")
+        .type_name("N")
+        .as_parameter();
+    line.add_option("--rack-gbps", request.rack_gbps)
+        .as_parameter()
         .check(whole_number(0, HETCOLL_MAX_RACK_GBPS))
         .type_name("GB/s")
         .needs("--rack-nodes");

@@ -318,9 +318,10 @@ void add_table_options(CommandLine &line, ExplainRequest &request)
                     "with --table: the machine whose rules to take; default: as a job chooses")
         .type_name("NAME")
         .needs("--table");
-    line.add_option("--small-limit", request.small_limit, "as coll_hetcoll_small_limit")
+    line.add_option("--small-limit", request.small_limit)
         .check(size(0, HETCOLL_MAX_SMALL_LIMIT))
-        .type_name("SIZE");
+        .type_name("SIZE")
+        .as_parameter();
 }
 
 void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest &call)
@@ -329,19 +330,22 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
     collectives.emplace_back("allreduce");
     add_call_options(line, call, collectives);
     add_table_options(line, request);
-    line.add_option("--algorithm", request.algorithm, "as coll_hetcoll_algorithm")
-        .type_name("NAME");
-    line.add_option("--op", request.op, "sum or other").check(one_of({"sum", "other"}));
-    line.add_option("--element", request.element_bytes, "bytes of an element (4)")
-        .check(one_of({"1", "2", "4", "8", "16", "32"}));
-    line.add_option("--chunk", request.chunk_bytes, "as coll_hetcoll_chunk_bytes")
+    line.add_option("--algorithm", request.algorithm).type_name("NAME").as_parameter();
+    line.add_option("--op", request.op, "the operation (sum)").check(one_of({"sum", "other"}));
+    line.add_option("--element", request.element_bytes,
+                    "bytes of an element: 1, 2, 4, 8, 16 or 32 (4)")
+        .check(one_of({"1", "2", "4", "8", "16", "32"}))
+        .type_name("BYTES");
+    line.add_option("--chunk", request.chunk_bytes, "chunk_bytes")
         .check(size(0, kLargestSize))
-        .type_name("SIZE");
+        .type_name("SIZE")
+        .as_parameter();
     line.add_flag("--mixed", request.mixed,
                   "some ranks reduce host memory, the others device memory");
-    line.add_option("--accumulate", request.accumulate,
-                    "with --element 2: as coll_hetcoll_accumulate")
-        .check(one_of({"float", "element"}));
+    line.add_option("--accumulate", request.accumulate, "with --element 2")
+        .check(one_of({"float", "element"}))
+        .type_name("NAME")
+        .as_parameter();
     line.add_flag("--reproducible", request.reproducible, "left folds in rank order only");
 }
 
@@ -369,11 +373,9 @@ Status check_explain(const CommandLine &line, const ExplainRequest &request,
 {
     const bool shows_regions = call.bytes.empty();
     if (shows_regions && (call.collective != "allreduce" || !line.is_given("--topology"))) {
-        return error(Errc::kInvalid,
-                     "how large a vector? write --bytes, for example --bytes 4M%s",
-                     call.collective == "allreduce"
-                         ? ", or only --topology for a table of all sizes"
-                         : "");
+        return error(
+            Errc::kInvalid, "how large a vector? write --bytes, for example --bytes 4M%s",
+            call.collective == "allreduce" ? ", or only --topology for a table of all sizes" : "");
     }
     if (line.is_given("--accumulate") && (request.element_bytes != 2 || request.op != "sum")) {
         return error(Errc::kInvalid, "--accumulate is for sums of half and bfloat16: write "

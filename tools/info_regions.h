@@ -16,7 +16,7 @@ struct Topology;
 [[nodiscard]] bool has_ranks(const CallRequest &call);
 
 // Returns the table, or JSON, for nodes like `topology`.
-[[nodiscard]] Result<std::string>
-show_regions(const ExplainRequest &request, const CallRequest &call, const Topology &topology);
+[[nodiscard]] Result<std::string> show_regions(const ExplainRequest &request,
+                                               const CallRequest &call, const Topology &topology);
 
 } // namespace hetcoll

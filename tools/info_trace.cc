@@ -111,25 +111,24 @@ std::string print_groups(Totals &totals)
     }
     const int call_width = static_cast<int>(widest_call);
     const int algorithm_width = static_cast<int>(widest_algorithm);
-    std::string text = format("%-*s %6s %7s %8s %-6s %-*s %-6s %7s %7s %7s %6s%s\n", call_width,
-                              "call", "<=size", "calls", "bytes", "memory", algorithm_width,
-                              "algorithm", "path", "p50_us", "p90_us", "max_us", "time",
-                              totals.tagged ? "  tag" : "");
+    std::string text =
+        format("%-*s %6s %7s %8s %-6s %-*s %-6s %7s %7s %7s %6s%s\n", call_width, "call", "<=size",
+               "calls", "bytes", "memory", algorithm_width, "algorithm", "path", "p50_us", "p90_us",
+               "max_us", "time", totals.tagged ? "  tag" : "");
     for (auto &[key, group] : totals.groups) {
         std::sort(group.times_ns.begin(), group.times_ns.end());
         const auto percentile = [&times_ns = group.times_ns](std::size_t percent) {
             return print_short_us(percentile_us(times_ns, percent));
         };
-        text += format("%-*s %6s %7zu %8s %-6s %-*s %-6s %7s %7s %7s %5.1f%%%s%s\n", call_width,
-                       key.call.c_str(), print_bytes(std::size_t{1} << key.size_class).c_str(),
-                       group.times_ns.size(),
-                       print_amount(static_cast<double>(group.bytes)).c_str(), key.memory.c_str(),
-                       algorithm_width, key.algorithm.c_str(), key.path.c_str(),
-                       percentile(50).c_str(), percentile(90).c_str(), percentile(100).c_str(),
-                       totals.ns == 0
-                           ? 0.0
+        text += format(
+            "%-*s %6s %7zu %8s %-6s %-*s %-6s %7s %7s %7s %5.1f%%%s%s\n", call_width,
+            key.call.c_str(), print_bytes(std::size_t{1} << key.size_class).c_str(),
+            group.times_ns.size(), print_amount(static_cast<double>(group.bytes)).c_str(),
+            key.memory.c_str(), algorithm_width, key.algorithm.c_str(), key.path.c_str(),
+            percentile(50).c_str(), percentile(90).c_str(), percentile(100).c_str(),
+            totals.ns == 0 ? 0.0
                            : 100.0 * static_cast<double>(group.ns) / static_cast<double>(totals.ns),
-                       key.tag.empty() ? "" : "  ", key.tag.c_str());
+            key.tag.empty() ? "" : "  ", key.tag.c_str());
     }
     return text;
 }

@@ -95,11 +95,13 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         .type_name("NAME,...");
     line.add_option("--between-nodes", options.between_nodes,
                     "with --algorithm hierarchical, what runs between nodes: ring, rabenseifner, "
-                    "recursive_doubling, recursive_multiplying, radix3, radix4, radix8");
-    line.add_option("--table", options.table, "a tuning table to choose by");
+                    "recursive_doubling, recursive_multiplying, radix3, radix4, radix8")
+        .type_name("NAME");
+    line.add_option("--table", options.table, "a tuning table to choose by").type_name("FILE");
     line.add_option("--machine", options.machine,
                     "with --table: the machine whose rules to take; default: as a job chooses")
-        .check(word());
+        .check(word())
+        .type_name("NAME");
     line.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
         .type_name("LIST");
     line.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
@@ -128,7 +130,8 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     line.add_flag("--describe", options.describe, "say what the cluster is and simulate nothing");
     line.add_option("--budget", options.budget_s,
                     "seconds for all simulations together; what is not over by then is left out")
-        .check(number(0.1, 1e6));
+        .check(number(0.1, 1e6))
+        .type_name("SECONDS");
     line.add_flag("--progress", options.progress,
                   "print progress to stderr even if it is not a terminal");
     line.add_option("--json", options.json,

@@ -356,8 +356,7 @@ bool TableReader::read(const JsonNode &root)
     if (version->integer != kTableVersion) {
         const bool is_newer = version->integer > kTableVersion;
         return fail(version->line, "'rule_file_version' is " + std::to_string(version->integer) +
-                                       ", and this hetcoll reads " +
-                                       std::to_string(kTableVersion) +
+                                       ", and this hetcoll reads " + std::to_string(kTableVersion) +
                                        (is_newer ? ": a newer hetcoll has written the table"
                                                  : ": an older hetcoll has written the table"));
     }
