@@ -1,5 +1,6 @@
 hetcoll_sources += \
 	base/algorithm_list.h \
+	base/counted.h \
 	base/element.h base/element.cc \
 	base/file_mark.h base/file_mark.cc \
 	base/float_control.h \

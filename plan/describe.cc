@@ -1,5 +1,6 @@
 #include "plan/describe.h"
 
+#include "base/counted.h"
 #include "schedule/algorithms.h"
 
 namespace hetcoll {
@@ -30,7 +31,7 @@ std::string describe_slices(const Way &way)
         text += way.near_only ? ", near owners only" : "";
     }
     if (way.segments > 0) {
-        text += ", " + counted(static_cast<std::size_t>(way.segments), "segment");
+        text += ", " + counted(way.segments, "segment");
     }
     if (way.lanes > 1) {
         text += " of up to " + std::to_string(way.lanes) + " lanes";
@@ -39,11 +40,6 @@ std::string describe_slices(const Way &way)
 }
 
 } // namespace
-
-std::string counted(std::size_t count, const char *what)
-{
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 std::string describe_parts(const Way &way, std::size_t rings)
 {

@@ -10,9 +10,6 @@
 
 namespace hetcoll {
 
-// "3 segments", "1 tree".
-[[nodiscard]] std::string counted(std::size_t count, const char *what);
-
 // Returns the differences between `way` and other ways of its algorithm, except the chunk: "ring
 // between nodes, over trees on them, 8 segments of up to 4 lanes", or "". `rings` is the number of
 // rings by links.

@@ -1,5 +1,6 @@
 #include "schedule/print.h"
 
+#include "base/counted.h"
 #include "schedule/cost.h"
 
 #include <cstdio>
@@ -13,11 +14,6 @@ std::string numbers(BlockRange blocks)
     const std::int64_t last = std::int64_t{blocks.first} + blocks.count - 1;
     const std::string first = std::to_string(blocks.first);
     return blocks.count == 1 ? first : first + "-" + std::to_string(last);
-}
-
-std::string counted(int count, const char *what)
-{
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string print_after(const Schedule &schedule, const Step &step)
@@ -56,7 +52,7 @@ std::string print_schedule(const Schedule &schedule)
 {
     const ScheduleCost cost = cost_of(schedule);
     std::string text = counted(schedule.block_count, "block") + ", " +
-                       counted(static_cast<int>(schedule.steps.size()), "step") + ": sends " +
+                       counted(schedule.steps.size(), "step") + ": sends " +
                        counted(cost.messages_sent, "message") + " with " +
                        counted(cost.blocks_sent, "block") + ", reduces " +
                        counted(cost.blocks_reduced, "block") + "\n";

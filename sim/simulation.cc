@@ -1,5 +1,6 @@
 #include "sim/simulation.h"
 
+#include "base/counted.h"
 #include "choice/call_prices.h"
 #include "price/meeting_time.h"
 #include "price/price.h"
@@ -80,9 +81,9 @@ Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query
     }
     Choice choice = prices.choose(asked, call.table, {.shares = {shares.begin(), shares.end()}});
     if (choice.forced_unavailable) {
-        return error(Errc::kUnsupported, "%s cannot run on %d ranks on %d node%s of this kind",
-                     algorithm_name(*call.forced), query.ranks, query.nodes,
-                     query.nodes == 1 ? "" : "s");
+        return error(Errc::kUnsupported, "%s cannot run on %d ranks on %s of this kind",
+                     algorithm_name(*call.forced), query.ranks,
+                     counted(query.nodes, "node").c_str());
     }
     if (call.between_nodes) {
         choice.between_nodes = *call.between_nodes;

@@ -1,5 +1,6 @@
 #include "tools/all_schedules.h"
 
+#include "base/counted.h"
 #include "machine/rank_rings.h"
 #include "plan/build_schedule.h"
 #include "plan/describe.h"
@@ -161,11 +162,11 @@ std::string describe(const Way &way, const Parts &parts)
         break;
     case Needs::kShares:
         add("shares " + print_shares(parts.shares));
-        add(counted(static_cast<std::size_t>(way.segments), "segment"));
+        add(counted(way.segments, "segment"));
         break;
     case Needs::kGroups:
         if (way.by_racks) {
-            add(counted(static_cast<std::size_t>(parts.links.racks.nodes), "node") + " a rack");
+            add(counted(parts.links.racks.nodes, "node") + " a rack");
         }
         break;
     case Needs::kMessages:
@@ -173,7 +174,7 @@ std::string describe(const Way &way, const Parts &parts)
             text += ": " + print_rings(parts.rings);
         }
         if (way.by_racks) {
-            add(counted(static_cast<std::size_t>(parts.links.rack_ranks), "rank") + " a rack");
+            add(counted(parts.links.rack_ranks, "rank") + " a rack");
         }
         break;
     case Needs::kOneNode:
@@ -201,9 +202,8 @@ Result<AllSchedules> in_network(const Query &query)
     return for_each(
         tree.participants(), [&](int who) { return build_in_network(tree, who); },
         allreduce_in_network(query.ranks, leaves == 1 && query.slices == 1),
-        counted(static_cast<std::size_t>(leaves), "aggregator") +
-            (leaves > 1 ? " below a spine, " : ", ") +
-            counted(static_cast<std::size_t>(tree.messages), "message") + " a rank");
+        counted(leaves, "aggregator") + (leaves > 1 ? " below a spine, " : ", ") +
+            counted(tree.messages, "message") + " a rank");
 }
 
 Result<AllSchedules> allreduce(const CallRequest &request, Query query, const Topology *topology)

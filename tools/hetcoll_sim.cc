@@ -1,4 +1,5 @@
 // hetcoll_sim: MPI_Allreduce on a cluster that need not exist, by the schedules that hetcoll runs.
+#include "base/counted.h"
 #include "base/installed.h"
 #include "choice/choose.h"
 #include "hetcoll_config.h"
@@ -190,9 +191,8 @@ private:
         }
         if (options_.describe) {
             begin(*cluster);
-            std::fprintf(text_, "%d ranks on %d nodes in %d rack%s\n", ranks.size(),
-                         cluster->node_count(), cluster->rack_count(),
-                         cluster->rack_count() == 1 ? "" : "s");
+            std::fprintf(text_, "%d ranks on %d nodes in %s\n", ranks.size(), cluster->node_count(),
+                         counted(cluster->rack_count(), "rack").c_str());
             return {};
         }
         if (ranks.size() < 2) {

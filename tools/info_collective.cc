@@ -1,5 +1,6 @@
 #include "tools/info_collective.h"
 
+#include "base/counted.h"
 #include "choice/collective_shape.h"
 #include "engine/hetcoll.h"
 #include "tools/info_call.h"
@@ -90,9 +91,9 @@ std::string explain_collective(const std::string &name, const Query &query)
         *std::find_if(kCollectives.begin(), kCollectives.end(),
                       [&](const Collective &known) { return name == known.name; });
     std::string text =
-        format("call       %s, %zu bytes%s, %d rank%s on %d node%s\n", collective.mpi_name,
-               query.bytes, collective.own && !collective.rooted ? " of all shares together" : "",
-               query.ranks, query.ranks == 1 ? "" : "s", query.nodes, query.nodes == 1 ? "" : "s");
+        format("call       %s, %zu bytes%s, %s on %s\n", collective.mpi_name, query.bytes,
+               collective.own && !collective.rooted ? " of all shares together" : "",
+               counted(query.ranks, "rank").c_str(), counted(query.nodes, "node").c_str());
     if (collective.own && query.ranks > 1 && query.bytes >= HETCOLL_LEAST_COLLECTIVE) {
         const CollectiveShape shape = choose_shape(query.available, collective.rooted);
         return text +

@@ -1,5 +1,6 @@
 #include "tools/info_explain.h"
 
+#include "base/counted.h"
 #include "engine/hetcoll.h"
 #include "machine/topology_links.h"
 #include "measure/command_line.h"
@@ -55,11 +56,11 @@ std::string print_call(const Query &query)
     const NodeShape shape = node_shape(query);
     const std::string on_each = shape.min == shape.max ? std::to_string(shape.max)
                                                        : format("%d to %d", shape.min, shape.max);
-    return format("call       %zu bytes, %s of %zu-byte elements, %d rank%s on %d node%s (%s on "
+    return format("call       %zu bytes, %s of %zu-byte elements, %s on %s (%s on "
                   "each), %d on a GPU%s\n",
                   query.bytes, query.op == OpClass::kSum ? "sum" : "another op",
-                  query.element_bytes, query.ranks, query.ranks == 1 ? "" : "s", query.nodes,
-                  query.nodes == 1 ? "" : "s", on_each.c_str(), query.ranks_per_gpu,
+                  query.element_bytes, counted(query.ranks, "rank").c_str(),
+                  counted(query.nodes, "node").c_str(), on_each.c_str(), query.ranks_per_gpu,
                   query.memory == CallMemory::kMixed ? ", some with host memory" : "");
 }
 

@@ -1,5 +1,6 @@
 #include "tools/info_model.h"
 
+#include "base/counted.h"
 #include "choice/choose.h"
 #include "machine/assumed.h"
 #include "measure/command_line.h"
@@ -241,9 +242,9 @@ Result<std::string> show_model(const ModelRequest &request, const CallRequest &c
         table.column(size) = prices.of_size(size, set);
     }
     const Links &links = machine.ranks.query.links;
-    std::string text = format("%d rank%s on %d node%s, %d on each; %g GB/s between GPUs of a node",
-                              query.ranks, query.ranks == 1 ? "" : "s", query.nodes,
-                              query.nodes == 1 ? "" : "s", on_node, request.intra_gbps);
+    std::string text = format("%s on %s, %d on each; %g GB/s between GPUs of a node",
+                              counted(query.ranks, "rank").c_str(),
+                              counted(query.nodes, "node").c_str(), on_node, request.intra_gbps);
     if (query.nodes > 1) {
         text += format(", %g GB/s between nodes", request.inter_gbps);
     }

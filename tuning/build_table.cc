@@ -1,5 +1,6 @@
 #include "tuning/build_table.h"
 
+#include "base/counted.h"
 #include "tuning/curves.h"
 
 #include <algorithm>
@@ -112,8 +113,8 @@ std::vector<SizeRule> rules_of(const Curves &curves, const std::vector<std::size
 std::string place(const Setup &setup)
 {
     char text[96];
-    std::snprintf(text, sizeof text, "%d ranks on %d node%s, %d a GPU", setup.ranks, setup.nodes,
-                  setup.nodes == 1 ? "" : "s", setup.ranks_per_gpu);
+    std::snprintf(text, sizeof text, "%d ranks on %s, %d a GPU", setup.ranks,
+                  counted(setup.nodes, "node").c_str(), setup.ranks_per_gpu);
     return text;
 }
 

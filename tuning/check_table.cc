@@ -1,5 +1,7 @@
 #include "tuning/check_table.h"
 
+#include "base/counted.h"
+
 #include <cstdio>
 #include <map>
 #include <utility>
@@ -27,8 +29,8 @@ Query query_of(const Setup &setup, std::int64_t bytes)
 std::string describe(const Setup &setup, std::int64_t bytes)
 {
     char text[96];
-    std::snprintf(text, sizeof text, "%d ranks on %d node%s, %lld bytes", setup.ranks, setup.nodes,
-                  setup.nodes == 1 ? "" : "s", static_cast<long long>(bytes));
+    std::snprintf(text, sizeof text, "%d ranks on %s, %lld bytes", setup.ranks,
+                  counted(setup.nodes, "node").c_str(), static_cast<long long>(bytes));
     return text;
 }
 

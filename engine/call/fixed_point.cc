@@ -3,6 +3,7 @@
 // So the result has the same bits whatever the algorithm, and no way need know. Each rank converts
 // its own numbers; whether one of them is out of range all learn in the first meeting. Converting
 // back can fail too, so the ranks meet once more after that.
+#include "base/counted.h"
 #include "base/spare_memory.h"
 #include "engine/call/protocols.h"
 
@@ -149,9 +150,9 @@ void say_out_of_range(const Call &call, const FixedPoint &how)
     if (p2p.rank == 0) {
         log(call.report.log(), 0,
             "hetcoll: %s failed, the receive buffer is undefined: an element of some rank is no "
-            "number or beyond +-%g, the largest that %d rank%s can add with "
+            "number or beyond +-%g, the largest that %s can add with "
             "coll_hetcoll_fixed_point %d: scale the values down, or set fewer bits",
-            call.mpi_name(), how.limit / how.scale, p2p.size, p2p.size == 1 ? "" : "s",
+            call.mpi_name(), how.limit / how.scale, counted(p2p.size, "rank").c_str(),
             call.comm.agreed().fixed_point_bits());
     }
     if (any(call.flags, kOutOfRange)) {

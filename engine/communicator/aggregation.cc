@@ -1,6 +1,7 @@
 #include "engine/communicator/aggregation.h"
 
 #include "aggregator/client.h"
+#include "base/counted.h"
 #include "engine/meeting/flags.h"
 
 #include <algorithm>
@@ -138,11 +139,9 @@ Progress Aggregation::step()
         }
         if (group_.all().rank == 0) {
             log(process_.log(), 1,
-                "hetcoll: communicator of %d rank%s: connected to %d aggregator%s, with a window "
-                "of "
-                "%d messages%s",
-                group_.all().size, group_.all().size == 1 ? "" : "s", tree_.leaf_count,
-                tree_.leaf_count == 1 ? "" : "s", tree_.window,
+                "hetcoll: communicator of %s: connected to %s, with a window of %d messages%s",
+                counted(group_.all().size, "rank").c_str(),
+                counted(tree_.leaf_count, "aggregator").c_str(), tree_.window,
                 slices() == 1 ? "" : ", each rank for its slice of its node's sum");
         }
     }
@@ -231,9 +230,9 @@ void Aggregation::abandon(int first_lost_rank)
 {
     if (first_lost_rank == group_.all().rank) {
         log(process_.log(), 0,
-            "hetcoll: no aggregators on this communicator of %d rank%s from now on, other "
-            "algorithms serve it: %s",
-            group_.all().size, group_.all().size == 1 ? "" : "s", problem_.message().c_str());
+            "hetcoll: no aggregators on this communicator of %s from now on, other algorithms "
+            "serve it: %s",
+            counted(group_.all().size, "rank").c_str(), problem_.message().c_str());
     }
     client_.reset();
     state_ = State::kGone;

@@ -1,5 +1,6 @@
 #include "engine/communicator/chooser.h"
 
+#include "base/counted.h"
 #include "base/float_control.h"
 #include "engine/communicator/mapped_call.h"
 #include "machine/assumed.h"
@@ -174,10 +175,10 @@ void Chooser::say_unavailable(Algorithm forced, Algorithm taken, bool in_order)
         return;
     }
     log(process_.log(), 0,
-        "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %d rank%s on %d "
-        "node%s with these GPUs%s, so %s is taken",
-        algorithm_name(forced), group_.all().size, group_.all().size == 1 ? "" : "s",
-        group_.nodes(), group_.nodes() == 1 ? "" : "s",
+        "hetcoll: coll_hetcoll_algorithm %s cannot run on a communicator of %s on %s with these "
+        "GPUs%s, so %s is taken",
+        algorithm_name(forced), counted(group_.all().size, "rank").c_str(),
+        counted(group_.nodes(), "node").c_str(),
         in_order ? " in a sum that coll_hetcoll_reproducible asks for" : "", algorithm_name(taken));
 }
 
@@ -286,8 +287,8 @@ void Chooser::say_no_shares()
     const bool differ = agreed_.shares_differs != 0;
     const bool given = process_.shares().kind == ShareSetting::Kind::kGiven;
     log(process_.log(), given || differ ? 0 : 1,
-        "hetcoll: coll_hetcoll_shares is not used on a communicator of %d rank%s: %s",
-        group_.all().size, group_.all().size == 1 ? "" : "s",
+        "hetcoll: coll_hetcoll_shares is not used on a communicator of %s: %s",
+        counted(group_.all().size, "rank").c_str(),
         differ ? "ranks have set it to different values; set the same on every rank"
                : shares_->why_none);
 }

@@ -1,5 +1,7 @@
 #include "engine/communicator/same_calls.h"
 
+#include "base/counted.h"
+
 #include <cstdio>
 
 namespace hetcoll {
@@ -37,8 +39,8 @@ int SameCalls::fail_differing(const Meeting &meeting) noexcept
     } else if (calls) {
         char more[48] = "";
         if (calls->more > 0) {
-            std::snprintf(more, sizeof more, " (%d more rank%s of the node differ%s)", calls->more,
-                          calls->more == 1 ? "" : "s", calls->more == 1 ? "s" : "");
+            std::snprintf(more, sizeof more, " (%s of the node differ%s)",
+                          counted(calls->more, "more rank").c_str(), calls->more == 1 ? "s" : "");
         }
         log(log_, 0,
             "hetcoll: the ranks of communicator %u do not call the same: rank %d calls %s, rank %d "

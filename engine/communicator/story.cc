@@ -1,6 +1,7 @@
 #include "engine/communicator/story.h"
 
-#include "engine/meeting/flags.h"
+#include "base/counted.h"
+#include "engine/process/trace.h"
 #include "machine/topology_links.h"
 
 #include <algorithm>
@@ -190,9 +191,9 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
     if (log.enabled(2)) {
         std::snprintf(number, sizeof number, " %u", record.comm_id);
     }
-    hetcoll::log(log, first ? 1 : 2,
-                 "hetcoll: communicator%s of %d rank%s: %s of %zu bytes by %s, path %s%s", number,
-                 record.comm_size, record.comm_size == 1 ? "" : "s", record.call, record.bytes,
+    hetcoll::log(log, larger ? 1 : 2,
+                 "hetcoll: communicator%s of %s: %s of %zu bytes by %s, path %s%s", number,
+                 counted(record.comm_size, "rank").c_str(), record.call, record.bytes,
                  algorithm_of(record), path_name(path_of(record)), chunks);
 }
 
