@@ -24,8 +24,11 @@ void say_split_machine(Process &process, const NodeGroup &group,
 
 void say_what_differs(Process &process, const NodeGroup &group, const AgreedSettings &agreed)
 {
+    if (group.all().rank != 0) {
+        return;
+    }
     const hetcoll_facts &facts = agreed.facts();
-    if (group.settings_differ() && group.all().rank == 0) {
+    if (group.settings_differ()) {
         log(process.log(), 0,
             "hetcoll: the ranks of a communicator set coll_hetcoll_algorithm or "
             "coll_hetcoll_chunk_bytes, or its info keys, to different values while the program "
@@ -33,33 +36,27 @@ void say_what_differs(Process &process, const NodeGroup &group, const AgreedSett
             "MPI_Allreduce",
             facts.reproducible != 0 ? ", in the order of the ranks" : "");
     }
-    if (facts.tuning_table_differs != 0 && group.all().rank == 0 &&
-        process.notices().first_time(Notice::kTablesDiffer)) {
-        log(process.node_log(), 0,
-            "hetcoll ignores its tuning table and chooses algorithms by price: the ranks "
-            "of this communicator have not all read the same one; put the same file where "
-            "coll_hetcoll_tuning_table points on every node, or set it to none "
-            "(coll_hetcoll_verbose 1 says what a rank could not read)");
-    }
-    if (facts.aggregators_differs != 0 && group.all().rank == 0 &&
-        process.notices().first_time(Notice::kAggregatorsDiffer)) {
-        log(process.log(), 0,
-            "hetcoll uses no aggregators: the ranks of this communicator have different "
-            "coll_hetcoll_aggregators, _window or _copy, or some could not read the key; set "
-            "the same on every rank");
-    }
-    if (facts.fixed_point_differs != 0 && group.all().rank == 0 &&
-        process.notices().first_time(Notice::kFixedPointDiffers)) {
-        log(process.log(), 0,
-            "hetcoll adds floats as usual: the ranks of this communicator have different "
-            "coll_hetcoll_fixed_point; set the same on every rank");
-    }
-    if (facts.adapters_differs != 0 && group.all().rank == 0 &&
-        process.notices().first_time(Notice::kAdaptersDiffer)) {
-        log(process.log(), 0,
-            "hetcoll uses no network adapters on a node: the ranks of this communicator have "
-            "different coll_hetcoll_adapters; set the same on every rank");
-    }
+    const auto say = [&process](bool differs, Notice notice, const Log &to, const char *text) {
+        if (differs && process.notices().first_time(notice)) {
+            log(to, 0, "%s", text);
+        }
+    };
+    say(facts.tuning_table_differs != 0, Notice::kTablesDiffer, process.node_log(),
+        "hetcoll ignores its tuning table and chooses algorithms by price: the ranks of this "
+        "communicator "
+        "have not all read the same one; put the same file where coll_hetcoll_tuning_table points "
+        "on every node, or set it to none (coll_hetcoll_verbose 1 says what a rank could not "
+        "read)");
+    say(facts.aggregators_differs != 0, Notice::kAggregatorsDiffer, process.log(),
+        "hetcoll uses no aggregators: the ranks of this communicator have different "
+        "coll_hetcoll_aggregators, _window or _copy, or some could not read the key; set the same "
+        "on every rank");
+    say(facts.fixed_point_differs != 0, Notice::kFixedPointDiffers, process.log(),
+        "hetcoll adds floats as usual: the ranks of this communicator have different "
+        "coll_hetcoll_fixed_point; set the same on every rank");
+    say(facts.adapters_differs != 0, Notice::kAdaptersDiffer, process.log(),
+        "hetcoll uses no network adapters on a node: the ranks of this communicator have different "
+        "coll_hetcoll_adapters; set the same on every rank");
 }
 
 void say_page_problem(Process &process, NodeGroup &group)
