@@ -1,5 +1,6 @@
 #include "measure/contenders.h"
 
+#include "engine/types/settings.h"
 #include "schedule/algorithm_rows.h"
 
 #include <charconv>
@@ -8,8 +9,6 @@
 namespace hetcoll {
 
 namespace {
-
-constexpr std::size_t kLeastChunk = 4096, kMostChunk = 64u << 20; // as coll_hetcoll_chunk_bytes
 
 std::string known_names()
 {
@@ -42,9 +41,10 @@ Result<Contender> parse_contender(const std::string &name)
             return error(Errc::kInvalid, "'%s': what follows the slash is not a number of bytes",
                          name.c_str());
         }
-        if (contender.chunk_bytes < kLeastChunk || contender.chunk_bytes > kMostChunk) {
-            return error(Errc::kInvalid, "'%s': a chunk has from %zu to %zu bytes", name.c_str(),
-                         kLeastChunk, kMostChunk);
+        if (contender.chunk_bytes < HETCOLL_MIN_CHUNK ||
+            contender.chunk_bytes > HETCOLL_MAX_CHUNK) {
+            return error(Errc::kInvalid, "'%s': a chunk has from %d to %lu bytes", name.c_str(),
+                         HETCOLL_MIN_CHUNK, HETCOLL_MAX_CHUNK);
         }
     }
     if (algorithm != "auto") {

@@ -32,10 +32,9 @@ Status check(const SimOptions &options)
         return error(Errc::kInvalid, "--budget goes without --measurements: a table chooses among "
                                      "all algorithms, so none may be left out");
     }
-    if (options.chunk_bytes > 0 && options.chunk_bytes < 4096) {
-        return error(Errc::kInvalid,
-                     "--chunk %zu is too small, write at least 4096, or 0 to choose",
-                     options.chunk_bytes);
+    if (options.chunk_bytes > 0 && options.chunk_bytes < HETCOLL_MIN_CHUNK) {
+        return error(Errc::kInvalid, "--chunk %zu is too small, write at least %d, or 0 to choose",
+                     options.chunk_bytes, HETCOLL_MIN_CHUNK);
     }
     for (const std::size_t bytes : options.bytes) {
         if (options.chunk_bytes > 0 && bytes / options.chunk_bytes > kMostChunks) {
@@ -105,7 +104,7 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     line.add_option("--shares", options.shares, "as coll_hetcoll_shares, for weighted")
         .type_name("LIST");
     line.add_option("--chunk", options.chunk_bytes, "as coll_hetcoll_chunk_bytes")
-        .check(size(0, 64u << 20))
+        .check(size(0, HETCOLL_MAX_CHUNK))
         .type_name("SIZE");
     line.add_option("--small-limit", options.small_limit, "as coll_hetcoll_small_limit")
         .check(size(0, HETCOLL_MAX_SMALL_LIMIT))
