@@ -77,7 +77,7 @@ Finding no_gpu(const std::string &cause)
                 "GPUs"};
     }
     return {"driver", Mark::kWrong,
-            counted(gpus, "NVIDIA GPU") + " on the bus, and none that can be used: " + cause,
+            counted(gpus, "NVIDIA GPU") + " on the bus, but not one of them can be used: " + cause,
             "no CUDA program runs here, and hetcoll leaves everything to Open MPI's components: "
             "install NVIDIA's driver, or start the container with GPUs (docker run --gpus all)"};
 }

@@ -32,6 +32,21 @@ std::string RankFile::expand(std::string_view pattern, int rank)
     return unique ? path : path + "." + std::to_string(rank);
 }
 
+std::string RankFile::unknown_sign(std::string_view pattern)
+{
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (pattern[i] != '%') {
+            continue;
+        }
+        const std::string_view sign = pattern.substr(i, 2);
+        if (sign != "%r" && sign != "%p" && sign != "%%") {
+            return std::string(sign);
+        }
+        ++i;
+    }
+    return {};
+}
+
 Result<std::unique_ptr<RankFile>> RankFile::open(const char *parameter, std::string_view pattern,
                                                  int rank)
 {

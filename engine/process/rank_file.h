@@ -23,6 +23,8 @@ public:
     static Result<std::unique_ptr<RankFile>> open(const char *parameter, std::string_view pattern,
                                                   int rank);
     [[nodiscard]] static std::string expand(std::string_view pattern, int rank);
+    // "%q", if the pattern has a sign that stands for nothing.
+    [[nodiscard]] static std::string unknown_sign(std::string_view pattern);
     ~RankFile();
     RankFile(const RankFile &) = delete;
     RankFile &operator=(const RankFile &) = delete;

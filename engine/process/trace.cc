@@ -93,72 +93,19 @@ const char *algorithm_of(const CallRecord &record) noexcept
     return algorithm_name(static_cast<Algorithm>(record.served - HETCOLL_CALLS_OF(0)));
 }
 
-std::string Trace::expand(std::string_view pattern, int rank)
-{
-    std::string path;
-    bool unique = false;
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
-        const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-        if (next == 'r' || next == 'p') {
-            path += std::to_string(next == 'r' ? rank : static_cast<int>(getpid()));
-            unique = true;
-        } else if (next == '%') {
-            path += '%';
-        } else {
-            path += pattern[i];
-            continue;
-        }
-        ++i;
-    }
-    return unique ? path : path + "." + std::to_string(rank);
-}
-
-// "%q", if the pattern has a sign that stands for nothing.
-static std::string find_unknown_sign(std::string_view pattern)
-{
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
-        if (pattern[i] != '%') {
-            continue;
-        }
-        const std::string_view sign = pattern.substr(i, 2);
-        if (sign != "%r" && sign != "%p" && sign != "%%") {
-            return std::string(sign);
-        }
-        ++i;
-    }
-    return {};
-}
-
 Result<std::unique_ptr<Trace>> Trace::open(std::string_view pattern, int rank, const Log &log)
 {
     Result<std::unique_ptr<RankFile>> file = RankFile::open("coll_hetcoll_trace", pattern, rank);
     if (!file.ok()) {
         return file.take_status();
     }
-    std::unique_ptr<Trace> trace(new Trace(path, file, log));
-    struct stat status {};
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return problem("it is not a file");
-    }
-    if (!is_own_user(status.st_uid)) {
-        return problem("it is another user's file");
-    }
-    if (status.st_nlink != 1) {
-        return problem("it has another name too");
-    }
-    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        return problem("another process writes it: put %p into the name");
-    }
-    if (ftruncate(file, 0) != 0) {
-        return problem(std::strerror(errno));
-    }
-    if (const std::string sign = find_unknown_sign(pattern); rank == 0 && !sign.empty()) {
+    if (const std::string sign = RankFile::unknown_sign(pattern); rank == 0 && !sign.empty()) {
         hetcoll::log(log, 0,
                      "coll_hetcoll_trace: %s stays in the name %s: %%r is the rank, %%p the "
                      "process id, %%%% a percent sign",
-                     sign.c_str(), path.c_str());
+                     sign.c_str(), (*file)->path().c_str());
     }
-    return trace;
+    return std::make_unique<Trace>(std::move(*file), log);
 }
 
 Trace::Trace(std::unique_ptr<RankFile> file, const Log &log) : file_(std::move(file)), log_(log)
