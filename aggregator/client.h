@@ -98,7 +98,8 @@ public:
     [[nodiscard]] virtual AggregatorTraffic traffic() const noexcept = 0;
     // A message for the user, given one time: that there is no RDMA, and why. Empty: nothing new.
     [[nodiscard]] virtual std::string take_note() { return {}; }
-    // Waits until something arrives, or this time is over: for programs that have nothing else to do.
+    // Waits until something arrives, or this time is over: for programs that have nothing else to
+    // do.
     virtual void wait(int milliseconds) = 0;
 
 protected:

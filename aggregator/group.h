@@ -13,7 +13,8 @@
 namespace hetcoll {
 
 // Memory of sums, which several connections may still be sending from when a group is done with it.
-// The memory that a member's connection takes: OpenSSL's memory, and what is sealed and not yet sent.
+// The memory that a member's connection takes: OpenSSL's memory, and what is sealed and not yet
+// sent.
 inline constexpr std::uint64_t kConnectionBytes = 256u << 10;
 
 class SumPool : public std::enable_shared_from_this<SumPool> {

@@ -48,8 +48,8 @@ public:
     };
     // Messages that have arrived, in order, and lost queue pairs, which the caller has to remove.
     bool progress(std::vector<Arrived> &arrived, std::vector<Lost> &lost);
-    // Queue pairs are lost from which the device has taken nothing for this time, although something
-    // waits.
+    // Queue pairs are lost from which the device has taken nothing for this time, although
+    // something waits.
     void look_at_readers(Standstill::Clock::time_point now, Standstill::Clock::duration most);
     // A descriptor that can be read when progress() has something to do; -1: it has already.
     [[nodiscard]] int arm();

@@ -1,6 +1,6 @@
-// A Wire over TCP and TLS 1.3. A peer's messages are read only after it has proved the key, and what
-// those that have not shown it may take is bounded: their number, their time and their bytes. Who
-// connects listens on nothing.
+// A Wire over TCP and TLS 1.3. A peer's messages are read only after it has proved the key, and
+// what those that have not shown it may take is bounded: their number, their time and their bytes.
+// Who connects listens on nothing.
 #pragma once
 
 #include "aggregator/wire.h"

@@ -7,8 +7,8 @@
 
 namespace hetcoll {
 
-// Marks the file of a descriptor that was opened just now; none if fd < 0. Descriptors of the kernel's one
-// anonymous file (epoll, eventfd) are not told from each other.
+// Marks the file of a descriptor that was opened just now; none if fd < 0. Descriptors of the
+// kernel's one anonymous file (epoll, eventfd) are not told from each other.
 class FileMark {
 public:
     FileMark() noexcept = default;

@@ -32,8 +32,8 @@ bool has_topologies(const std::string &folder)
     return access((folder + kShipped).c_str(), R_OK) == 0;
 }
 
-// `configured`, in an installation that was configured for `from` and lies at `to`. A path that was to lie
-// outside of it, /etc perhaps, has not moved with it.
+// `configured`, in an installation that was configured for `from` and lies at `to`. A path that was
+// to lie outside of it, /etc perhaps, has not moved with it.
 std::string moved(const std::string &configured, const std::string &from, const std::string &to)
 {
     return configured.starts_with(from + "/") ? to + configured.substr(from.size()) : configured;

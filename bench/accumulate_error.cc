@@ -1,8 +1,8 @@
 // The error of sums of half and bfloat16, by algorithm and number of ranks: with
 // coll_hetcoll_accumulate float and element. The ranks are objects of this process. Schedules are
 // hetcoll's own, run by its executor and its host code, which has the bits of the kernels; what
-// adds the numbers of all ranks in one pass is a call of that host code. So the errors are those of a
-// call on GPUs. docs/precision.md
+// adds the numbers of all ranks in one pass is a call of that host code. So the errors are those of
+// a call on GPUs. docs/precision.md
 //
 //     accumulate_error [MOST_RANKS]     512: half a minute
 #include "cuda_kernels/reduction.h"

@@ -275,7 +275,8 @@ private:
     }
     [[nodiscard]] std::size_t element() const { return element_bytes(spec_.pattern.kind); }
     [[nodiscard]] std::size_t block_bytes() const { return block_ * element(); }
-    // This rank's buffers. Where there is a root, the others have a send buffer, or only a receive buffer.
+    // This rank's buffers. Where there is a root, the others have a send buffer, or only a receive
+    // buffer.
     [[nodiscard]] bool in_place() const
     {
         return collective_ == Collective::kBcast ||

@@ -1,5 +1,5 @@
-// MPI's collectives other than Allreduce, measured and checked as it is: buffers, the call, what must
-// come out, and how bus bandwidth counts it.
+// MPI's collectives other than Allreduce, measured and checked as it is: buffers, the call, what
+// must come out, and how bus bandwidth counts it.
 #pragma once
 
 #include "measure/workload.h"

@@ -59,11 +59,10 @@ void add_result(const JsonNode &result, Results &to)
     }
     const auto add = [&](const JsonNode &timed, const char *place) {
         if (const double median = median_of(timed); median > 0) {
-            to.measurements.push_back(
-                {{word_of(result, "section"), word_of(result, "collective"), bytes->integer, place,
-                  word_of(result, "asked")},
-                 median,
-                 word_of(result, "algorithm")});
+            to.measurements.push_back({{word_of(result, "section"), word_of(result, "collective"),
+                                        bytes->integer, place, word_of(result, "asked")},
+                                       median,
+                                       word_of(result, "algorithm")});
         }
     };
     add(result, "");
@@ -116,8 +115,8 @@ void print_facts(const Results &first, const Results &second)
     for (const auto &[name, ignored] : names) {
         const std::string before = value(first, name), after = value(second, name);
         if (before != after) {
-            std::printf("# %-13s %s\n#   %-11s %s\n", name.c_str(), before.c_str(), "second:",
-                        after.c_str());
+            std::printf("# %-13s %s\n#   %-11s %s\n", name.c_str(), before.c_str(),
+                        "second:", after.c_str());
         }
     }
 }
@@ -128,8 +127,8 @@ void print_row(const Measurement &before, const Measurement &after)
     const std::string algorithm = before.algorithm == after.algorithm
                                       ? after.algorithm
                                       : before.algorithm + " -> " + after.algorithm;
-    const std::string call = collective + (place.empty() ? "" : ", " + place) +
-                             (asked.empty() ? "" : ", " + asked);
+    const std::string call =
+        collective + (place.empty() ? "" : ", " + place) + (asked.empty() ? "" : ", " + asked);
     std::printf("%-25s %13lld %11.1f %11.1f %7.3f  %s\n", call.c_str(),
                 static_cast<long long>(bytes), before.median_us, after.median_us,
                 before.median_us / after.median_us, algorithm.c_str());

@@ -1,6 +1,6 @@
-// The path `cpu` on this GPU (docs/internals/latency.md): whether the processor can map device memory, what
-// that costs, how long it takes to read and write a few bytes, and whether both sides see each
-// other's writes in the order that the path counts on.
+// The path `cpu` on this GPU (docs/internals/latency.md): whether the processor can map device
+// memory, what that costs, how long it takes to read and write a few bytes, and whether both sides
+// see each other's writes in the order that the path counts on.
 #include "device/host_view.h"
 #include "measure/cpu_path.h"
 #include "measure/micro.h"

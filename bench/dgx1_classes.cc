@@ -80,7 +80,8 @@ void print_classes(const test::Machine &machine)
         const Packing packing = pack_best(one.links);
         const double bound = static_cast<double>(packing.strength.numerator) /
                              static_cast<double>(packing.strength.denominator);
-        // A ring goes both ways at the same time, half a vector each, in n / (n - 1) vectors a time.
+        // A ring goes both ways at the same time, half a vector each, in n / (n - 1) vectors a
+        // time.
         const int rings = most_rings(one.links);
         const double in_rings = rings * static_cast<double>(one.links.gpus) / (one.links.gpus - 1);
         require(packing.rate_units() > bound * (1 + 1e-12) || in_rings > bound * (1 + 1e-12)

@@ -534,8 +534,8 @@ int run(const Options &options)
 
 } // namespace hetcoll
 
-// Help and the version need no MPI. One rank of a job, which has these variables of its launcher, answers,
-// and it needs MPI.
+// Help and the version need no MPI. One rank of a job, which has these variables of its launcher,
+// answers, and it needs MPI.
 static bool only_asks(int argc, char **argv)
 {
     const std::string_view word = argc == 2 ? argv[1] : "";

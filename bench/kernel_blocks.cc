@@ -128,8 +128,8 @@ std::vector<std::vector<double>> seconds_of_rows(const Gpu &gpu, FlaggedSum &sum
     return seconds;
 }
 
-// The bytes of one sum in a column: those that cross the link in the direction that has more, or all that a GPU's
-// memory reads and writes.
+// The bytes of one sum in a column: those that cross the link in the direction that has more, or
+// all that a GPU's memory reads and writes.
 double moved_gigabytes(PeersIn where, std::size_t column, std::size_t bytes)
 {
     const int ranks = kRanks[column % std::size(kRanks)];
@@ -203,8 +203,7 @@ void print_times(const Gpu &gpu, FlaggedSum &sum, PeersIn where, int samples)
 
 void sweep_blocks(const Gpu &gpu, const std::string &cublas)
 {
-    print_header(gpu,
-                 "kernel_bench --blocks: the kernel of many inputs with a limit of blocks");
+    print_header(gpu, "kernel_bench --blocks: the kernel of many inputs with a limit of blocks");
     const std::size_t bytes = std::size_t{gpu.is_emulated() ? 1u << 20 : 64u << 20};
     const Method method = gpu.is_emulated() ? Method{1, 0} : Method{9, 0.002};
     const int small_samples = gpu.is_emulated() ? 3 : 51;

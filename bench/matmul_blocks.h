@@ -1,5 +1,5 @@
-// The speed that a limit of blocks leaves to a program's own kernels: matrix products in a stream of normal
-// priority next to sums in the engine's stream.
+// The speed that a limit of blocks leaves to a program's own kernels: matrix products in a stream
+// of normal priority next to sums in the engine's stream.
 #pragma once
 
 #include "bench/flagged_sum.h"

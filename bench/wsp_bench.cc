@@ -1,6 +1,6 @@
-// Measures what wave-synchronous training saves: steps that compute nothing but take a time drawn from a
-// log-normal distribution, with distances 0 and more in turns. Computation is sleep, so more ranks
-// than cores measure what they should. bench/wsp_bench.sh makes bench/results/wsp.txt of it.
+// Measures what wave-synchronous training saves: steps that compute nothing but take a time drawn
+// from a log-normal distribution, with distances 0 and more in turns. Computation is sleep, so more
+// ranks than cores measure what they should. bench/wsp_bench.sh makes bench/results/wsp.txt of it.
 //
 //     wsp_bench --ms 20 --sigma 0.6 --slow 1 --waves 60 --count 10000 --distances 0,1,2,4,8
 #include "measure/command_line.h"

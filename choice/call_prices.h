@@ -35,8 +35,8 @@ public:
     };
     // As choose() does. Throws std::bad_alloc if there is no memory to find a price.
     [[nodiscard]] Choice choose(const Query &query, const Table *table, const Means &means);
-    // The price that chose the last call, near its size: a way that is forced, or in the table, is not
-    // compared with others. Requires that there was one.
+    // The price that chose the last call, near its size: a way that is forced, or in the table, is
+    // not compared with others. Requires that there was one.
     [[nodiscard]] const PriceTable &table() const noexcept { return *found_; }
     // The price of an algorithm but kWeighted, even where others cost far less.
     [[nodiscard]] double us_alone(Algorithm algorithm, std::size_t bytes, bool mapped);

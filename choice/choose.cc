@@ -58,8 +58,8 @@ Algorithm cheapest(AlgorithmSet set, std::size_t bytes, const PriceTable *prices
     return static_cast<Algorithm>(std::countr_zero(set));
 }
 
-// The chunk of vectors that are larger than any priced one. Latencies and the pipeline's ends are worth equally much if
-// segments grow as the root of the size. A way with lanes keeps two of them.
+// The chunk of vectors that are larger than any priced one. Latencies and the pipeline's ends are
+// worth equally much if segments grow as the root of the size. A way with lanes keeps two of them.
 int segments_at(const Way &way, std::size_t bytes) noexcept
 {
     const int most = kMostPricedChannels / std::min(way.lanes, 2);

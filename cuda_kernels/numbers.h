@@ -123,8 +123,9 @@ HETCOLL_HD float widen(Float8E4m3 x)
     return magnitude == 0x7f ? bits_as<float>(~0u >> 1) : number;
 }
 
-// Round to nearest even. A number that is too large becomes the largest one, and so does an infinity; a
-// NaN becomes 0x7f. `kFraction` bits of fraction, exponents from `kLeast` on, the largest number.
+// Round to nearest even. A number that is too large becomes the largest one, and so does an
+// infinity; a NaN becomes 0x7f. `kFraction` bits of fraction, exponents from `kLeast` on, the
+// largest number.
 template <unsigned kFraction, unsigned kLeast, unsigned kLargest>
 HETCOLL_HD std::uint8_t narrow_to_float8(float x)
 {

@@ -1,5 +1,5 @@
-/* The emulated driver's exports in addition to the CUDA driver API, for tests: look these up with dlsym
- * in the loaded libcuda.so.1. A real driver has none of them. */
+/* The emulated driver's exports in addition to the CUDA driver API, for tests: look these up with
+ * dlsym in the loaded libcuda.so.1. A real driver has none of them. */
 #ifndef HETCOLL_EMULATED_GPU_EMULATED_GPU_H
 #define HETCOLL_EMULATED_GPU_EMULATED_GPU_H
 

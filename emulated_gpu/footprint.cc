@@ -34,8 +34,8 @@ Gate &gate()
 }
 
 enum class Access { kNone, kShared, kChecked };
-// The memory that this thread holds, and the kernel that it checks: thread-local, because a fault in device code
-// leaves by a jump.
+// The memory that this thread holds, and the kernel that it checks: thread-local, because a fault
+// in device code leaves by a jump.
 constinit thread_local Access held = Access::kNone;
 constinit thread_local const char *checked = nullptr;
 

@@ -1,5 +1,5 @@
-// The memory that kernels declare to touch: the bytes that cross links, the bytes of device memory, and, with
-// EMU_CHECK_FOOTPRINT, a check of the declaration by page protection.
+// The memory that kernels declare to touch: the bytes that cross links, the bytes of device memory,
+// and, with EMU_CHECK_FOOTPRINT, a check of the declaration by page protection.
 #pragma once
 
 #include "emulated_gpu/kernel_abi.h"

@@ -1,4 +1,5 @@
-// cuMemAlloc, host memory, and the driver's answers about an allocation other than pointer attributes.
+// cuMemAlloc, host memory, and the driver's answers about an allocation other than pointer
+// attributes.
 #include "emulated_gpu/calls.h"
 #include "emulated_gpu/capture.h"
 #include "emulated_gpu/contexts.h"

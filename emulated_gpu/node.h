@@ -1,7 +1,7 @@
-// State that the processes of one (emulated) node share, in POSIX shared memory: how much device memory
-// each uses, interprocess events, which blocks of memory are exported and who maps them, and until
-// when the links are busy. All zero is a valid start, and what a killed process left is taken over
-// or removed by the next one.
+// State that the processes of one (emulated) node share, in POSIX shared memory: how much device
+// memory each uses, interprocess events, which blocks of memory are exported and who maps them, and
+// until when the links are busy. All zero is a valid start, and what a killed process left is taken
+// over or removed by the next one.
 #pragma once
 
 #include "emulated_gpu/link_clock.h"

@@ -1,6 +1,6 @@
-// Guards device memory against accesses that a GPU would not allow: host code gets a plain diagnosis
-// and dies of SIGSEGV, device code (a copy or kernel on a stream thread) gives its context error
-// 700.
+// Guards device memory against accesses that a GPU would not allow: host code gets a plain
+// diagnosis and dies of SIGSEGV, device code (a copy or kernel on a stream thread) gives its
+// context error 700.
 #pragma once
 
 #include <cstdint>

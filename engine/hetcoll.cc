@@ -1,5 +1,5 @@
-// The boundary: plain C outside, C++ inside, and no exception across. The only exception here is memory
-// exhaustion in the standard library.
+// The boundary: plain C outside, C++ inside, and no exception across. The only exception here is
+// memory exhaustion in the standard library.
 #include "engine/hetcoll.h"
 
 #include "base/float_control.h"

@@ -120,20 +120,21 @@ int hetcoll_allreduce(struct hetcoll_comm *comm, const struct hetcoll_call *call
  * agreement, which is worth its time from HETCOLL_LEAST_COLLECTIVE bytes of the vector on. */
 #define HETCOLL_LEAST_COLLECTIVE (128u * 1024u)
 int hetcoll_collective(struct hetcoll_comm *comm, const struct hetcoll_call *call);
-/* Continues a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it reads, or
- * of a persistent one that it has made; or has failed to, which it has logged. HETCOLL_DECLINED on
- * all ranks if no rank has failed, else an error on all. Touches no buffer. */
+/* Continues a call that ended with HETCOLL_DECLINED_TO_STAGE, when this rank has copied what it
+ * reads, or of a persistent one that it has made; or has failed to, which it has logged.
+ * HETCOLL_DECLINED on all ranks if no rank has failed, else an error on all. Touches no buffer. */
 int hetcoll_agree_on_copies(struct hetcoll_comm *comm, const struct hetcoll_call *call, int failed);
 
 /* Before a call that another module serves, by all ranks: those of this node see which it is,
  * whether they wait in a call of ours or hand one on. An error if one is seen to call differently:
  * then the call is not made. Waits for nobody. */
-/* The signature of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective. */
+/* The signature of a call that moves bytes, of enum hetcoll_handed_on or enum hetcoll_collective.
+ */
 int hetcoll_hand_on(struct hetcoll_comm *comm, int collective, size_t bytes, int root,
                     unsigned number);
 int hetcoll_hand_on_barrier(struct hetcoll_comm *comm, unsigned number);
-/* The signature of one that reduces: collective, kind, op, user_op and reason; root; span with dense, or
- * data_bytes; number. */
+/* The signature of one that reduces: collective, kind, op, user_op and reason; root; span with
+ * dense, or data_bytes; number. */
 int hetcoll_hand_on_reduction(struct hetcoll_comm *comm, const struct hetcoll_call *call);
 
 /* Once for every poll while it is made: says now and then for whom this rank waits in it. Not
@@ -189,8 +190,9 @@ struct hetcoll_calls;
 
 /* Nonzero while some queued call of the process is not complete. */
 int hetcoll_process_has_queued(const struct hetcoll_process *process);
-/* Makes what this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no message.
- * `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says why. */
+/* Makes what this rank needs, for calls whose vector has at most `most_bytes`: driver calls, no
+ * message. `stream` is a CUstream. Requires that no queued call is pending. NULL: `message` says
+ * why. */
 struct hetcoll_calls *hetcoll_calls_create(struct hetcoll_comm *comm, void *stream,
                                            size_t most_bytes, char *message, size_t message_bytes);
 /* By all ranks, before the first call: what a communicator's first calls make is made. The result

@@ -10,8 +10,8 @@
  * MPI and any collective component. If hetcoll serves the communicator, it runs its own kernels
  * instead, on device memory too. Either way the bits are the same: a pair of numbers is combined in
  * float and rounded once, to nearest even; a NaN result is 0x7fff; MIN and MAX put -0 below +0 and
- * prefer a number to a NaN. Where hetcoll adds the numbers of several ranks in one pass it rounds their
- * sum once (docs/precision.md).
+ * prefer a number to a NaN. Where hetcoll adds the numbers of several ranks in one pass it rounds
+ * their sum once (docs/precision.md).
  *
  * 8-bit floats have SUM, MIN and MAX. A sum of two is rounded to nearest even; what is too large,
  * or infinite, becomes the largest number, 448 or 57344 (__NV_SATFINITE of cuda_fp8.h), so no sum

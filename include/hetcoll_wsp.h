@@ -22,8 +22,8 @@
  *
  * Threads. A handle belongs to one thread at a time. create, flush, rank_statistics and free are
  * collective over the communicator, and all ranks call step equally often between two flushes.
- * Handles in several threads at the same time need MPI_THREAD_MULTIPLE; a handle without progress_us needs
- * no more than the program does for itself.
+ * Handles in several threads at the same time need MPI_THREAD_MULTIPLE; a handle without
+ * progress_us needs no more than the program does for itself.
  *
  * Memory. weights and update are both host memory or both device memory on a rank. For device
  * memory the library computes on the GPU and hands MPI device pointers, so it needs an Open MPI

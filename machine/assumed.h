@@ -14,8 +14,8 @@ namespace hetcoll {
 // The same for ranks of which only their nodes are known: each has a GPU of its own.
 [[nodiscard]] PricedMachine assumed_machine(std::span<const int> node_of, const Racks &racks = {});
 
-// Equal nodes whose GPUs exchange with all others concurrently. Each step takes the same time, wherever
-// it goes.
+// Equal nodes whose GPUs exchange with all others concurrently. Each step takes the same time,
+// wherever it goes.
 struct EqualNodes {
     int nodes = 1, gpus = 1;            // on each
     double gpu_gbps = 0, node_gbps = 0; // between GPUs of a node; of its network card

@@ -10,13 +10,14 @@ struct Racks {
     double gbps = 0; // decimal GB/s; 0: as much as the rack's nodes send
 };
 
-// The rates and latencies of the links between the ranks, agreed by all of them. Rates in decimal GB/s, one way, times
-// in microseconds. The defaults are a guess for GPUs behind PCIe without a way to each other.
+// The rates and latencies of the links between the ranks, agreed by all of them. Rates in decimal
+// GB/s, one way, times in microseconds. The defaults are a guess for GPUs behind PCIe without a way
+// to each other.
 //
 // Where the times come from: one H200 takes 7.2 until the host sees a kernel's flag and 9.3 until
 // an event (launch_us), and 6.7 for 8 KiB (copy_us; bench/results/gpu_h200_probe.txt); turn_us is
-// its (gpu_h200_ranks_bench.txt). handshake_us is what docs/internals/latency.md sums up at most. The four
-// of messages are guesses: no links between GPUs and no network have been measured.
+// its (gpu_h200_ranks_bench.txt). handshake_us is what docs/internals/latency.md sums up at most.
+// The four of messages are guesses: no links between GPUs and no network have been measured.
 struct Links {
     double gpu_gbps = 0;  // slowest route between two GPUs of a node; 0: not mapped
     double ring_gbps = 0; // slowest route between neighbours of the ring on a node; 0: as gpu_gbps

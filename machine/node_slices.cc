@@ -18,7 +18,8 @@ namespace {
 
 // The more slices, the nearer to the rates, and the more messages.
 constexpr int kMostSlices = 16;
-// Shares of the best rate: the loss that fewer slices may cost, and the gain that changing them must bring.
+// Shares of the best rate: the loss that fewer slices may cost, and the gain that changing them
+// must bring.
 constexpr double kNear = 0.99, kGain = 1.05;
 constexpr double kRounding = 1e-6; // of sums and quotients of rates
 

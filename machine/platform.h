@@ -17,9 +17,9 @@ inline constexpr double kNoLimitGbps = 1e6; // of what only delays
 struct SimLink {
     double gbps = 0;
     double latency_us = 0;
-    // The most transfers that it carries concurrently; the others wait in turn, because a link carries chunks
-    // one after the other. Links side by side that are taken as one carry as many as they are. 0:
-    // any number, for delays.
+    // The most transfers that it carries concurrently; the others wait in turn, because a link
+    // carries chunks one after the other. Links side by side that are taken as one carry as many as
+    // they are. 0: any number, for delays.
     int flows = 1;
 };
 

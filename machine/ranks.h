@@ -19,8 +19,8 @@ struct Ranks {
     RankTrees trees;           // if `available` has kTree
     RingOrders rings;          // that links like; empty: the order of the ranks is as good
     std::vector<double> rates; // GB/s of each to all others; empty: links are shared in other ways
-    // A query without a size: ranks, nodes, links, what can run with all memory shared; kMessageAlgorithms are
-    // always among that.
+    // A query without a size: ranks, nodes, links, what can run with all memory shared;
+    // kMessageAlgorithms are always among that.
     Query query;
 
     [[nodiscard]] int size() const noexcept { return static_cast<int>(node_of.size()); }

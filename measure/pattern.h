@@ -1,6 +1,6 @@
-// Each rank's input to a reduction, and the result that must come out: every rank knows every rank's input
-// from a formula and computes the result on its own, element by element, in plain C++ that shares
-// nothing with the kernels. No MPI, no CUDA.
+// Each rank's input to a reduction, and the result that must come out: every rank knows every
+// rank's input from a formula and computes the result on its own, element by element, in plain C++
+// that shares nothing with the kernels. No MPI, no CUDA.
 #pragma once
 
 #include "base/element.h"

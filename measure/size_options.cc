@@ -27,7 +27,8 @@ Result<std::vector<std::size_t>> sizes_between(const SizeWords &words)
     if (!words.step.empty()) {
         Result<std::size_t> step = parse_size(words.step);
         if (!step.ok() || *step == 0 || (*most - *least) / *step >= kMostSizes) {
-            return error(Errc::kInvalid, "-i %s is not a step from %s to %s in fewer than %zu sizes",
+            return error(Errc::kInvalid,
+                         "-i %s is not a step from %s to %s in fewer than %zu sizes",
                          words.step.c_str(), first.c_str(), words.most.c_str(), kMostSizes);
         }
         while (sizes.back() + *step <= *most) {
@@ -54,7 +55,8 @@ void add_size_options(CommandLine &line, const std::string &list, SizeWords &wor
         .check(whole_number(2, 1 << 20))
         .needs("-b")
         .show_default();
-    line.add_option("-i,--stepbytes", words.step, "add this many bytes instead of multiplying by -f")
+    line.add_option("-i,--stepbytes", words.step,
+                    "add this many bytes instead of multiplying by -f")
         .needs("-e")
         .excludes("-f")
         .type_name("SIZE");

@@ -18,7 +18,8 @@ struct SizeWords {               // as typed
     std::string step{};          // -i; empty: by -f
 };
 
-// Adds -b, -e, -f and -i, which do not go with `list`, the program's own option, which has been added.
+// Adds -b, -e, -f and -i, which do not go with `list`, the program's own option, which has been
+// added.
 void add_size_options(CommandLine &line, const std::string &list, SizeWords &words);
 
 // All of them are from `least` to `most`, or the error names the option: `list`, or -b and -e. None

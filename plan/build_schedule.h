@@ -18,7 +18,8 @@ namespace hetcoll {
 // chunk, which is no part of a schedule: ways that then are equal have equal schedules.
 [[nodiscard]] Way resolve_parts(Way way, std::size_t bytes, const Links &links, int ranks) noexcept;
 
-// The inputs of a schedule in addition to the way. Those that the algorithm does not need may be left out.
+// The inputs of a schedule in addition to the way. Those that the algorithm does not need may be
+// left out.
 struct ScheduleParts {
     int ranks = 1;
     std::span<const int> node_of{}; // by rank: kOrdered, node by node

@@ -27,7 +27,8 @@ struct PointerInfo {
     std::size_t bytes = 0;       // of the same
     bool legacy_ipc = false;     // cuIpcGetMemHandle can export it
 
-    // Memory of cuMemAlloc: while its BUFFER_ID is there, so are its range, its memory and its context.
+    // Memory of cuMemAlloc: while its BUFFER_ID is there, so are its range, its memory and its
+    // context.
     [[nodiscard]] bool is_plain() const noexcept
     {
         return kind == MemoryKind::kDevice && context != nullptr && legacy_ipc;

@@ -20,7 +20,8 @@ enum class LinkRule : std::uint8_t {
     kEachAlone,
     // All of them together, when all have a place: the first to arrive begins first, and keeps
     // its
-    // fast links as long as its slowest one. A link that carries several concurrently (SimLink::flows)
+    // fast links as long as its slowest one. A link that carries several concurrently
+    // (SimLink::flows)
     // gives each the same share, whatever it makes of it. Links without limit are as above.
     kAllTogether,
 };
@@ -31,8 +32,8 @@ public:
     //
     // `mirrored`: the actors are those of one of many nodes that do all the same. Their number n
     // plus i is the actor of another node that does what actor i does, and 2 n plus i that of a
-    // node of another rack. For each message of an actor to it, one like the sender sends to actor i: no
-    // other node need be run.
+    // node of another rack. For each message of an actor to it, one like the sender sends to actor
+    // i: no other node need be run.
     LinkClocks(Routes &routes, LinkRule rule, bool mirrored = false);
     ~LinkClocks();
 

@@ -308,8 +308,8 @@ PricedCell Prices::with_best_sides(const Way &trees, const PricedCall &call)
     return by_both.us < by_host.us ? by_both : by_host;
 }
 
-// A way that is not near the best is given up: as by links that wait for nobody it would seem too cheap
-// between this size and one at which it is near.
+// A way that is not near the best is given up: as by links that wait for nobody it would seem too
+// cheap between this size and one at which it is near.
 Prices::Priced Prices::by_both_if_near(double best_us, double known_us, Priced way,
                                        const PricedCall &call)
 {

@@ -11,8 +11,8 @@
 
 namespace hetcoll {
 
-// A way that takes longer than the best by this factor has no price. At half or twice the size it may be
-// the best, but is then worth little between the two.
+// A way that takes longer than the best by this factor has no price. At half or twice the size it
+// may be the best, but is then worth little between the two.
 inline constexpr double kFarFromTheBest = 1.5;
 
 // A way, or a chunk, is taken in place of another one if it takes at most this share of its time.
@@ -30,7 +30,8 @@ public:
     Prices(const Cluster &cluster, const Ranks &ranks) : Prices(cluster, ranks, Weighted{}) {}
     Prices(const Cluster &cluster, const Ranks &ranks, const Weighted &weighted);
 
-    // The algorithms that have prices there: all that can run. kWeighted only with shares and on few ranks.
+    // The algorithms that have prices there: all that can run. kWeighted only with shares and on
+    // few ranks.
     [[nodiscard]] AlgorithmSet set() const noexcept;
     // Those of one size of the table, with the best way of each, and the best chunk of the best.
     // Algorithms that cost kFarFromTheBest times more than the best one are given up: their prices

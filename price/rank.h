@@ -34,7 +34,8 @@ public:
     // Begins all steps that can begin, in `transfers`, which must outlive the rank. False: there
     // is nothing to wait for, the rank is done.
     [[nodiscard]] bool begin(Transfers &transfers);
-    // The transfer of this token has ended: begins the steps that can begin now. False: the rank is done.
+    // The transfer of this token has ended: begins the steps that can begin now. False: the rank is
+    // done.
     [[nodiscard]] bool end(int token);
 
 private:

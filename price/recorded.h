@@ -18,8 +18,8 @@ public:
         // How many vectors cross each link of the machine; empty: not known.
         std::vector<double> crossing;
         double least_us = 0; // a byte of the vector, as the fullest link takes it, if that is known
-        // A lower bound for messages that wait for each other; -1: not known. Calls of one Pricer have
-        // one path and one size of elements.
+        // A lower bound for messages that wait for each other; -1: not known. Calls of one Pricer
+        // have one path and one size of elements.
         double latencies_us = -1;
     };
     // Stays where it is.

@@ -1,4 +1,5 @@
-// The transfers that a simulated rank begins. Whoever runs it says when each has ended, by its token.
+// The transfers that a simulated rank begins. Whoever runs it says when each has ended, by its
+// token.
 #pragma once
 
 namespace hetcoll {

@@ -1,5 +1,5 @@
-// Writes a schedule down in program order. The steps that each step waits for and where its operand lies
-// follow from the order of the calls, so an algorithm cannot get them wrong.
+// Writes a schedule down in program order. The steps that each step waits for and where its operand
+// lies follow from the order of the calls, so an algorithm cannot get them wrong.
 #pragma once
 
 #include "schedule/schedule.h"

@@ -1,4 +1,5 @@
-// The ranks' data at the start and at the end of a collective: the claim that a proof of schedules proves.
+// The ranks' data at the start and at the end of a collective: the claim that a proof of schedules
+// proves.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ enum class Holders : std::uint8_t {
 };
 
 // At the end each block is the sum of what its first holders had there: of every rank's part, or of
-// one part alone. Parts that a rank does not hold at first are undefined; parts that it need not hold at the end
-// may become anything.
+// one part alone. Parts that a rank does not hold at first are undefined; parts that it need not
+// hold at the end may become anything.
 struct Contract {
     Holders first = Holders::kEveryRank, last = Holders::kEveryRank;
     int root = 0; // for kRoot

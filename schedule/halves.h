@@ -49,9 +49,9 @@ namespace hetcoll {
 [[nodiscard]] Schedule build_direct_reduce(int rank, int size, int root);
 [[nodiscard]] Schedule build_chain_reduce(int rank, int size, int root);
 
-// Down or up all packed trees concurrently, for links without a ring. Each is hung up at the root and
-// has its share of the vector and a channel of its own. Require what build_trees() does, and `root`
-// among `ranks`.
+// Down or up all packed trees concurrently, for links without a ring. Each is hung up at the root
+// and has its share of the vector and a channel of its own. Require what build_trees() does, and
+// `root` among `ranks`.
 [[nodiscard]] Schedule build_trees_bcast(int rank, int root, std::span<const int> ranks,
                                          std::span<const TreeShape> trees);
 [[nodiscard]] Schedule build_trees_reduce(int rank, int root, std::span<const int> ranks,

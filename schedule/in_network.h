@@ -10,8 +10,8 @@
 // So a switch needs memory for `window` messages a port, however long the vector is.
 //
 // If a node has several ranks, each of them owns a slice of the vector: a ring's reduce-scatter on
-// the node, every owner's slice through the network, all of them concurrently, a ring's allgather on the
-// node (the paper's parallel NetReduce).
+// the node, every owner's slice through the network, all of them concurrently, a ring's allgather
+// on the node (the paper's parallel NetReduce).
 //
 // Cost for M bytes in messages of m, n ranks on each node, 1 or 2 levels of switches h, rates B on
 // the node and C of its network card, latency a of a hop; 2h hops there and back, and a message is

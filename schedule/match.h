@@ -20,8 +20,9 @@ struct LocalStep {
     bool peer_from_input = false; // where the peer's operand is
 };
 
-// The facts that a rank must know about each step of `mine`; all -1 if its peer is not among `peers`. Words are
-// dense, in list order, so a rank and its peers number the steps of each of them alike.
+// The facts that a rank must know about each step of `mine`; all -1 if its peer is not among
+// `peers`. Words are dense, in list order, so a rank and its peers number the steps of each of them
+// alike.
 //
 // Requires that `peers` are all other ranks of the node of `rank`, each once, and schedules that
 // verify_schedules() would accept.

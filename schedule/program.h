@@ -1,5 +1,6 @@
 // A schedule before it is written down: round by round, in each channel. build_program() makes the
-// whole of it; the simulator, which runs thousands of ranks together, takes rounds as it needs them.
+// whole of it; the simulator, which runs thousands of ranks together, takes rounds as it needs
+// them.
 #pragma once
 
 #include "schedule/builder.h"

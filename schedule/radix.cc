@@ -93,7 +93,8 @@ Round exchange(const Circle &circle, const CircleRound &round, bool reduces)
             const int ahead = circle.self + m * round.kept;
             const int behind = circle.self + circle.size - m * round.kept;
             const int count = std::min(round.kept, round.parts - m * round.kept);
-            // The part of the rank ahead goes to it and mine comes from behind, or the same backwards.
+            // The part of the rank ahead goes to it and mine comes from behind, or the same
+            // backwards.
             const int peer = circle.rank_at(sends == reduces ? ahead : behind);
             const int first = sends == reduces ? ahead : circle.self;
             if (const auto blocks = piece_of(circle, first, count, alone, piece)) {

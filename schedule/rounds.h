@@ -17,8 +17,8 @@ namespace hetcoll {
 struct Team {
     std::span<const int> ranks;
     int place; // of this rank among them
-    // Radix k: the ranks in a row that hang on one switch, and exchange first; 0: not known. Ignored
-    // if all fit in one rack, or if their number is not a multiple of it.
+    // Radix k: the ranks in a row that hang on one switch, and exchange first; 0: not known.
+    // Ignored if all fit in one rack, or if their number is not a multiple of it.
     int rack = 0;
 };
 
@@ -27,7 +27,8 @@ struct Team {
 // if all ranks take the teams in the same order.
 using Round = std::vector<Move>;
 
-// The cost of the rank that has most to do; if no rank has that in every round, of the busiest of each.
+// The cost of the rank that has most to do; if no rank has that in every round, of the busiest of
+// each.
 struct TeamCost {
     int parts; // that the vector is cut into: blocks.count must be a multiple of it
     int rounds;

@@ -1,4 +1,5 @@
-// The schedules of all ranks of a collective, as hetcoll builds them for a call: for hetcoll_info schedule.
+// The schedules of all ranks of a collective, as hetcoll builds them for a call: for hetcoll_info
+// schedule.
 #pragma once
 
 #include "schedule/contract.h"

@@ -36,8 +36,8 @@ struct OpenMpiFindings {
 // Runs mpirun with two ranks, in less than a minute.
 [[nodiscard]] OpenMpiFindings check_open_mpi(const OpenMpiRequest &request);
 
-// The settings of the environment and of these files: one finding if all is well, else one for each wrong
-// value or name.
+// The settings of the environment and of these files: one finding if all is well, else one for each
+// wrong value or name.
 [[nodiscard]] std::vector<Finding> check_parameters(const std::vector<std::string> &files);
 
 // This machine.

@@ -93,8 +93,8 @@ Answer ask(std::vector<std::string> arguments)
         }
     }
     command.environment.emplace_back("OMPI_MCA_mca_base_component_show_load_errors", "1");
-    const std::string program = command.arguments.front() == "sh" ? command.arguments.back()
-                                                                  : command.arguments.front();
+    const std::string program =
+        command.arguments.front() == "sh" ? command.arguments.back() : command.arguments.front();
     command.on_slow = [program] {
         std::fprintf(stderr, "hetcoll_info doctor: waits for %s, at most %lld s\n", program.c_str(),
                      static_cast<long long>(kMostSeconds.count()));

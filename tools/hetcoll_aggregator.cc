@@ -88,9 +88,8 @@ void add_options(hetcoll::CommandLine &line, Arguments &to)
         .type_name("S")
         .check(hetcoll::number(0.1, 86400))
         .show_default();
-    line.add_option(
-            "--silence-seconds", to.silence_seconds,
-            "drop a peer that has not answered or read anything for this many seconds")
+    line.add_option("--silence-seconds", to.silence_seconds,
+                    "drop a peer that has not answered or read anything for this many seconds")
         .type_name("S")
         .check(hetcoll::whole_number(1, 86400))
         .show_default();

@@ -146,7 +146,8 @@ private:
         return {};
     }
 
-    // The rules of --table that a job on these nodes takes; says so if that is not what one may expect.
+    // The rules of --table that a job on these nodes takes; says so if that is not what one may
+    // expect.
     Status take_table(const Cluster &cluster)
     {
         if (!table_file_) {

@@ -1,5 +1,5 @@
-// The log of hetcoll_aggregator about its workers and strangers: a limited number of lines a minute,
-// whatever they do.
+// The log of hetcoll_aggregator about its workers and strangers: a limited number of lines a
+// minute, whatever they do.
 #pragma once
 
 #include "aggregator/tcp_wire.h"

@@ -1,5 +1,5 @@
-// The lines of Open MPI's ompi_info --parsable --all, and those printed among them when components are
-// looked for. They are of one rank, or of several whose lines are mixed.
+// The lines of Open MPI's ompi_info --parsable --all, and those printed among them when components
+// are looked for. They are of one rank, or of several whose lines are mixed.
 #pragma once
 
 #include <map>

@@ -145,8 +145,8 @@ bool divide(std::vector<PipelineStage> &stages, const std::vector<double> &speed
     }
 }
 
-// The samples that a worker trains in a second: by its slowest stage, or the slowest way between two of them.
-// `senders[node]`: stages on it that pass something to another node.
+// The samples that a worker trains in a second: by its slowest stage, or the slowest way between
+// two of them. `senders[node]`: stages on it that pass something to another node.
 double worker_rate(const MixedCluster &cluster, const Worker &worker,
                    const std::vector<int> &senders)
 {

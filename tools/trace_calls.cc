@@ -100,8 +100,8 @@ std::string parse_line(const std::string &line, TraceCall &call)
 // Calls of one file, by who wrote them.
 using ByRank = std::map<std::uint64_t, std::vector<TraceCall>>;
 
-// Several ranks of MPI_COMM_WORLD in one file are several processes. Nobody knows what else they called. Nobody
-// can tell apart but by the rank.
+// Several ranks of MPI_COMM_WORLD in one file are several processes. Nobody knows what else they
+// called. Nobody can tell apart but by the rank.
 ByRank split(std::vector<TraceCall> calls, std::uint64_t place)
 {
     std::map<std::uint64_t, std::size_t> in_world;

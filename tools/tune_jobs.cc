@@ -20,7 +20,8 @@ namespace {
 
 constexpr double kStartSeconds = 2;  // of a job, until one has run
 constexpr double kFinishSeconds = 7; // to end a job that takes too long, and to write the table
-// The share of the time for the jobs that measure all; the others repeat what these leave undecided.
+// The share of the time for the jobs that measure all; the others repeat what these leave
+// undecided.
 constexpr double kShareOfAll = 0.7;
 constexpr double kShortestRepeat = 2; // seconds to measure
 
@@ -96,7 +97,8 @@ ChildCommand command_of(const TuneOptions &options, const Job &job, double secon
 struct JobOutput {
     std::vector<Sample> samples{};
     std::string problem{}, last_line{};
-    // mpirun puts an error between two lines of dashes: the first paragraph of the first such block.
+    // mpirun puts an error between two lines of dashes: the first paragraph of the first such
+    // block.
     std::string reason{};
     bool in_block = false, in_reason = false;
 };
@@ -164,8 +166,8 @@ Status failure(const TuneOptions &options, const Job &job, const ChildEnd &end,
     const std::string &why = output.reason.empty() ? output.last_line : output.reason;
     return error(Errc::kInvalid, "%s: %s ended with %s %d%s%s", what.c_str(),
                  options.mpirun.c_str(), exited ? "status" : "signal",
-                 exited ? WEXITSTATUS(end.status) : WTERMSIG(end.status),
-                 why.empty() ? "" : ": ", why.c_str());
+                 exited ? WEXITSTATUS(end.status) : WTERMSIG(end.status), why.empty() ? "" : ": ",
+                 why.c_str());
 }
 
 class Runner {
@@ -173,8 +175,7 @@ public:
     Runner(const TuneOptions &options, const std::vector<JobKind> &kinds, Clock::time_point start)
         : options_(options), start_(start),
           deadline_(after(std::max(options.limit_s - kFinishSeconds, 1.0))),
-          progress_("hetcoll_tune", options.repetitions * static_cast<int>(kinds.size()),
-                    true)
+          progress_("hetcoll_tune", options.repetitions * static_cast<int>(kinds.size()), true)
     {
         for (const JobKind &kind : kinds) {
             measured_.push_back({kind});

@@ -48,8 +48,8 @@ bool is_empty(const std::string &path)
     return std::filesystem::file_size(path, code) == 0 && !code;
 }
 
-// The file at `path` or, as that will hide it, in the data folder; it may be empty. An error if what
-// is at `path` is not understood: it would be lost.
+// The file at `path` or, as that will hide it, in the data folder; it may be empty. An error if
+// what is at `path` is not understood: it would be lost.
 Result<TableFile> old_table(const std::string &path, std::vector<std::string> &notes)
 {
     TableFile none;

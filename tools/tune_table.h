@@ -10,12 +10,13 @@
 
 namespace hetcoll {
 
-// The path of the measurements next to a table: "DIR/NAME.MACHINE.measurements" for "DIR/NAME.json".
+// The path of the measurements next to a table: "DIR/NAME.MACHINE.measurements" for
+// "DIR/NAME.json".
 [[nodiscard]] std::string measurements_path(const std::string &table, const std::string &machine);
 
-// The table that hetcoll_tune brings up to date without --output, so that coll_hetcoll_tuning_table=auto
-// reads it afterwards: sysconfdir's table; the data folder's only where sysconfdir cannot be
-// written and has none.
+// The table that hetcoll_tune brings up to date without --output, so that
+// coll_hetcoll_tuning_table=auto reads it afterwards: sysconfdir's table; the data folder's only
+// where sysconfdir cannot be written and has none.
 [[nodiscard]] std::string table_to_install(const InstalledFolders &folders);
 
 // Whether a table could be written there, and nothing that is there would be lost: before the

@@ -21,8 +21,8 @@ namespace hetcoll {
 // farther one. Empty where that is not more than adapters_of() sends.
 [[nodiscard]] std::vector<int> adapters_by_flow(const Topology &node);
 
-// The GB/s of a whole vector if GPU g sends shares[g] of it, all concurrently: as the fullest of the
-// links between GPUs and network allows. 0: no link of their ways is known.
+// The GB/s of a whole vector if GPU g sends shares[g] of it, all concurrently: as the fullest of
+// the links between GPUs and network allows. 0: no link of their ways is known.
 [[nodiscard]] double shared_exit_gbps(const Topology &node, std::span<const int> adapters,
                                       std::span<const double> shares);
 

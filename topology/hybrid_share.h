@@ -1,5 +1,5 @@
-// The part of a vector that goes through pinned host memory while the direct links carry the rest (Wang et al.,
-// Blink, 2020, section on hybrid transfers; here in closed form).
+// The part of a vector that goes through pinned host memory while the direct links carry the rest
+// (Wang et al., Blink, 2020, section on hybrid transfers; here in closed form).
 #pragma once
 
 #include <cstdint>

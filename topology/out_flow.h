@@ -23,8 +23,8 @@ struct OutFlow {
 // A maximum flow from the GPUs to the network: through PCIe, between the sockets and through the
 // adapters, each direction of a link by itself, and never through another GPU. (Data that another
 // GPU relays is as if that GPU had sent its own.) An adapter with no link to the node is taken to
-// be at hand for all GPUs. Among equal flows it takes the one by the shortest ways, then by the first vertices:
-// the same on all ranks. Requires valid, different numbers.
+// be at hand for all GPUs. Among equal flows it takes the one by the shortest ways, then by the
+// first vertices: the same on all ranks. Requires valid, different numbers.
 [[nodiscard]] OutFlow out_flow(const Topology &node, std::span<const int> gpus);
 
 } // namespace hetcoll

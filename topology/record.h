@@ -78,7 +78,8 @@ struct Placement {
     std::vector<int> node_of, local_rank; // local_rank: its place in nodes[node_of].ranks
     std::vector<int> gpu_of;              // index into gpus, or kNoGpu
     std::vector<int> rank_on_gpu;         // its place in gpus[gpu_of].ranks; 0 without a GPU
-    bool by_cpu = false; // every rank's processor can map its GPU's memory: docs/internals/latency.md
+    bool by_cpu =
+        false; // every rank's processor can map its GPU's memory: docs/internals/latency.md
 };
 
 // records[r] is rank r's. `file`: the topology that replaces what the records say about links, or

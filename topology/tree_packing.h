@@ -1,6 +1,6 @@
 // Packs spanning trees into the direct links between GPUs, for an allreduce that uses all of them
-// concurrently: every tree reduces its share of the vector towards its root and broadcasts it down again
-// at the same time, so a link serves a tree in both directions (Wang et al., Blink, 2020).
+// concurrently: every tree reduces its share of the vector towards its root and broadcasts it down
+// again at the same time, so a link serves a tree in both directions (Wang et al., Blink, 2020).
 //
 // The best rate is the strength of the links (topology/strength.h). Fractions of trees are made
 // whole by a denominator D: floor(D * strength) trees fit when each unit of a link is cut in D, and

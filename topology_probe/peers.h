@@ -14,7 +14,8 @@ struct PeerAccess {
     bool any_allowed = false;
 };
 
-// Asks about all GPUs but `ordinal` itself. If the driver cannot answer, access is neither denied nor allowed.
+// Asks about all GPUs but `ordinal` itself. If the driver cannot answer, access is neither denied
+// nor allowed.
 [[nodiscard]] PeerAccess ask_peers(const Driver &driver, int ordinal);
 
 // The links without those that lead to a denied GPU. Links to NVSwitches go too if some GPU is

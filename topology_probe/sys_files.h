@@ -7,8 +7,8 @@
 
 namespace hetcoll {
 
-// The capability of a PCI device's end of the link above it. An idle GPU runs its link slowly, so its
-// speed now does not count. Zero: unknown.
+// The capability of a PCI device's end of the link above it. An idle GPU runs its link slowly, so
+// its speed now does not count. Zero: unknown.
 struct PcieEnd {
     double gigatransfers = 0;
     int width = 0;

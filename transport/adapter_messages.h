@@ -37,7 +37,8 @@ public:
     // Before the first message, with CUDA: an error if UCX does not see that this is device memory.
     // Then a message of it would end the process.
     [[nodiscard]] virtual Status check(std::span<const std::byte> device_memory) = 0;
-    // The address that the others connect to. It carries its own check, so that UCX sees no garbage.
+    // The address that the others connect to. It carries its own check, so that UCX sees no
+    // garbage.
     [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
     // Once. addresses[r] is rank r's; an empty one, and this rank's own, is not connected to. All
     // endpoints are made here, so that ranks can tell each other in time that one cannot be. UCX

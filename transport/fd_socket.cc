@@ -203,8 +203,8 @@ struct FdSocket::Impl {
     void receive_answers(Owner &owner);
 };
 
-// A process of another user is disconnected before a byte from it is read. Calls ask this often, and
-// accept4() takes microseconds to say that nobody is there: it makes a socket first.
+// A process of another user is disconnected before a byte from it is read. Calls ask this often,
+// and accept4() takes microseconds to say that nobody is there: it makes a socket first.
 void FdSocket::Impl::accept_all()
 {
     if (socket.get() < 0) {

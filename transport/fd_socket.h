@@ -1,8 +1,8 @@
 // Passes file descriptors between the processes of a node: the only way to share VMM memory. A
 // process asks the owner of a ticket; the owner's next step() answers. Each process listens on one
 // unix socket in the abstract namespace, so that no file is left behind. Whose user is another one
-// is disconnected as soon as it connects. (pidfd_getfd would need no answer, but Yama and the default
-// profiles of containers refuse it.)
+// is disconnected as soon as it connects. (pidfd_getfd would need no answer, but Yama and the
+// default profiles of containers refuse it.)
 #pragma once
 
 #include "base/file_mark.h"

@@ -78,8 +78,8 @@ public:
     // The same for the memory of one process, for one buffer that it is about to free.
     void close_owner(const ProcessIdentity &owner) noexcept;
     void close_buffer(const ProcessIdentity &owner, std::uint64_t buffer_id) noexcept;
-    // Memory that its owner has reported as freed is not used again. close_freed() closes it, which may wait
-    // for the device.
+    // Memory that its owner has reported as freed is not used again. close_freed() closes it, which
+    // may wait for the device.
     void forget(const ProcessIdentity &owner, const FreedMemory &freed) noexcept;
     void close_freed() noexcept;
 

@@ -84,8 +84,8 @@ inline constexpr int kTableVersion = 3; // 'rule_file_version' of the tables tha
 // The text from which parse_table() reads the same table back. The same table gives the same text.
 [[nodiscard]] std::string write_table(const TableFile &table);
 
-// A hash of all that the file decides, for every machine: the same on two ranks if they have read the same
-// table, whatever its path and its spaces.
+// A hash of all that the file decides, for every machine: the same on two ranks if they have read
+// the same table, whatever its path and its spaces.
 [[nodiscard]] std::uint64_t table_hash(const TableFile &table) noexcept;
 
 // "PATH:LINE: CAUSE; WAY OUT". Without a line: 0.

@@ -53,8 +53,8 @@ class WaveExchange {
 public:
     // Collective. Everything but sums works from then on.
     static Result<std::unique_ptr<WaveExchange>> create(MPI_Comm comm);
-    // Local, before the first sum. `under_way`: most sums in flight. `progress_us` above 0: a thread
-    // looks after them that often.
+    // Local, before the first sum. `under_way`: most sums in flight. `progress_us` above 0: a
+    // thread looks after them that often.
     Status prepare(SumType sum, int under_way, int progress_us);
     // Gives up sums that are under way: their memory must stay.
     ~WaveExchange();

@@ -1,5 +1,5 @@
-// Prepares what the queued calls of a communicator may not make themselves: the control page page-locked,
-// streams and events, and memory for their vectors that the ranks of a node map.
+// Prepares what the queued calls of a communicator may not make themselves: the control page
+// page-locked, streams and events, and memory for their vectors that the ranks of a node map.
 #include "engine/call/prepared.h"
 #include "engine/call/protocols.h"
 #include "plan/facts.h"

@@ -140,7 +140,8 @@ void Operation::refuse(int code) noexcept
 {
     call_.report.begin(given_);
     log(call_.report.log(), 1,
-        "hetcoll: %s fails immediately, because a rank of this communicator has died, it was revoked, "
+        "hetcoll: %s fails immediately, because a rank of this communicator has died, it was "
+        "revoked, "
         "or a call has ended on this rank alone: shrink or free the communicator",
         mpi_name());
     leaves_ = code;

@@ -1,7 +1,8 @@
 // One MPI_Allreduce from the first look at its buffers to the complete result, or another
 // collective that hetcoll serves: resumable. The order of meetings of the ranks follows from facts
 // that are the same on all of them and from what they told each other, never from this rank's
-// buffers alone; docs/internals/architecture.md has the protocol, engine/call/allreduce.cc the code.
+// buffers alone; docs/internals/architecture.md has the protocol, engine/call/allreduce.cc the
+// code.
 #pragma once
 
 #include "engine/call/call.h"

@@ -62,7 +62,8 @@ public:
     PreparedStream(const PreparedStream &) = delete;
     PreparedStream &operator=(const PreparedStream &) = delete;
 
-    // Makes what this rank needs, for calls of at most `most_bytes`; the device's context is current.
+    // Makes what this rank needs, for calls of at most `most_bytes`; the device's context is
+    // current.
     Status make(const std::shared_ptr<Device> &device, std::size_t most_bytes);
     // By all ranks: they map each other's memory, if they can, and learn which calls are prepared.
     // The last flags of any rank.

@@ -1,6 +1,7 @@
 // The protocols that serve a call. Each is a coroutine that returns the call's result as
-// hetcoll_allreduce() does. The facts that decide between them are the same on every rank: they that do not
-// depend on the rank, and what the ranks have told each other: docs/internals/architecture.md.
+// hetcoll_allreduce() does. The facts that decide between them are the same on every rank: they
+// that do not depend on the rank, and what the ranks have told each other:
+// docs/internals/architecture.md.
 #pragma once
 
 #include "choice/arrivals.h"

@@ -22,7 +22,8 @@ public:
     [[nodiscard]] const Log &log() const noexcept;
     // True once for each, in this process.
     [[nodiscard]] bool first_time(Notice notice) noexcept;
-    // From here on it is known who reduces, and how. Counted immediately, by the name of the last one.
+    // From here on it is known who reduces, and how. Counted immediately, by the name of the last
+    // one.
     void serve(hetcoll_counter counter) noexcept;
     void serve(Algorithm algorithm) noexcept;
     // Open MPI does, on copies in host memory.

@@ -113,8 +113,8 @@ Result<bool> StreamCalls::is_capturing() const
     return driver_status(device_->driver(), result, "cuStreamIsCapturing", "queueing a call");
 }
 
-// Steps that may throw come first. The call is told of before the stream is made to wait: what it waits
-// for must not come behind something that this thread gives the stream later.
+// Steps that may throw come first. The call is told of before the stream is made to wait: what it
+// waits for must not come behind something that this thread gives the stream later.
 bool StreamCalls::enqueue(const hetcoll_call &call)
 {
     comm_.freed().look_sometimes();

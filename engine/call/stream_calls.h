@@ -1,8 +1,8 @@
 // Calls of one communicator in the order of one CUDA stream. The stream stores a number in
 // page-locked memory when it has come to the call; whoever makes progress then runs it, as any
 // operation; the stream waits for a number there that the host stores when the call is complete. So
-// no kernel waits for another rank, and an error lets the stream go on. Work that can be given to the
-// stream beforehand is: prepared.h.
+// no kernel waits for another rank, and an error lets the stream go on. Work that can be given to
+// the stream beforehand is: prepared.h.
 #pragma once
 
 #include "engine/call/operation.h"
@@ -21,8 +21,8 @@ class StreamCalls {
 public:
     static constexpr int kMostCalls = 64; // pending at a time
 
-    // Makes what this rank needs, without any other rank, for calls of at most `most_bytes`. Communicator and
-    // queue outlive it. Requires that no queued call of this process is pending.
+    // Makes what this rank needs, without any other rank, for calls of at most `most_bytes`.
+    // Communicator and queue outlive it. Requires that no queued call of this process is pending.
     static Result<std::unique_ptr<StreamCalls>> create(Communicator &comm, OperationQueue &queue,
                                                        CUstream stream, std::size_t most_bytes);
     ~StreamCalls(); // requires is_idle(); waits for the stream

@@ -1,7 +1,7 @@
-// The network adapters of a node as one more way between its ranks, in addition to the links between the
-// GPUs and the one through host memory: Open MPI's messages between processes of a node never take
-// it. coll_hetcoll_adapters allows it, and it serves a communicator of one node if all of its ranks
-// have tried it. Messages leave from slots of device memory and land in such.
+// The network adapters of a node as one more way between its ranks, in addition to the links
+// between the GPUs and the one through host memory: Open MPI's messages between processes of a node
+// never take it. coll_hetcoll_adapters allows it, and it serves a communicator of one node if all
+// of its ranks have tried it. Messages leave from slots of device memory and land in such.
 #pragma once
 
 #include "engine/communicator/carrier.h"

@@ -60,8 +60,8 @@ public:
     [[nodiscard]] std::size_t piece_bytes() const noexcept;
     // This rank's part of the schedule for a vector of `messages` messages.
     [[nodiscard]] Schedule schedule(int messages) const;
-    // The table for the next vector of `messages` messages, which the aggregators are told of. Where
-    // the connection is lost the rank serves the other ranks, and its result is wrong.
+    // The table for the next vector of `messages` messages, which the aggregators are told of.
+    // Where the connection is lost the rank serves the other ranks, and its result is wrong.
     [[nodiscard]] const hetcoll_p2p &begin(ReduceOp op, ElementKind kind, std::size_t count,
                                            int messages);
     // Lets the connection advance.

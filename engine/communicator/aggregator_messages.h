@@ -1,7 +1,7 @@
 // The messages of a rank whose schedule has an aggregator among its peers (schedule/in_network.h):
 // those to other ranks are the communicator's, those to the aggregator go over the connection to
-// it. Where that is lost its messages end immediately, with whatever is in their memory, and the rank
-// goes on serving the others. In their next meeting it says that its sums are wrong.
+// it. Where that is lost its messages end immediately, with whatever is in their memory, and the
+// rank goes on serving the others. In their next meeting it says that its sums are wrong.
 #pragma once
 
 #include "base/p2p.h"

@@ -38,8 +38,8 @@ public:
         open_channels_ = steps_.schedule().channel_count;
         error_.join(failed);
     }
-    // No more is started: step() ends as soon as what is under way is done. For a schedule that runs
-    // by mapped memory alone, which no peer waits for.
+    // No more is started: step() ends as soon as what is under way is done. For a schedule that
+    // runs by mapped memory alone, which no peer waits for.
     void stop() noexcept { stopped_ = true; }
     // No peer is waited for any more, and messages are left to others: step() ends as soon as this
     // rank's copies and kernels have.
@@ -57,8 +57,8 @@ public:
         return messages_.bytes_by_second();
     }
     [[nodiscard]] std::size_t bytes_pulled() const noexcept { return pulls_.bytes(); }
-    // The rank that it waits for: a peer, or with peer -1 this rank's own GPU. Requires that step() has
-    // returned kPending.
+    // The rank that it waits for: a peer, or with peer -1 this rank's own GPU. Requires that step()
+    // has returned kPending.
     using Awaited = StepProgress::Awaited;
     [[nodiscard]] Awaited awaited() const noexcept
     {

@@ -1,5 +1,5 @@
-// The knowledge of a communicator's ranks of each other's GPUs once they have found out, the same on
-// every rank: what lies between them, what can run there, and what the tuning table says of it.
+// The knowledge of a communicator's ranks of each other's GPUs once they have found out, the same
+// on every rank: what lies between them, what can run there, and what the tuning table says of it.
 #pragma once
 
 #include "device/device.h"

@@ -4,7 +4,8 @@
 
 namespace hetcoll {
 
-// The answer of every communicator until its ranks look. Never destroyed: there are no exit handlers.
+// The answer of every communicator until its ranks look. Never destroyed: there are no exit
+// handlers.
 const KnownPeers &Peers::nothing() noexcept
 {
     alignas(KnownPeers) static unsigned char place[sizeof(KnownPeers)];

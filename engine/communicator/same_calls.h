@@ -40,9 +40,9 @@ public:
     // returns the error.
     [[nodiscard]] int fail_differing(const Meeting &meeting) noexcept;
 
-    // The group cannot say that a call goes on to Open MPI with the ranks next to this one: an error
-    // if one of them has begun another call in its place. Then messages of some ranks may be under
-    // way that nobody takes, so no further call goes to Open MPI.
+    // The group cannot say that a call goes on to Open MPI with the ranks next to this one: an
+    // error if one of them has begun another call in its place. Then messages of some ranks may be
+    // under way that nobody takes, so no further call goes to Open MPI.
     [[nodiscard]] int look_at_handed_on(CallSignature call) noexcept;
 
 private:

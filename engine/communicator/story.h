@@ -1,7 +1,8 @@
 // coll_hetcoll_verbose: what a job is made of, told once, for people who know NCCL_DEBUG=INFO.
 // Level 1 has a line a fact: each rank's GPU; of each node the links, who reads whose memory, and
 // what algorithms are chosen by; what ranks have set differently; of each communicator who serves
-// its first call on device memory and its first larger one. Level 2 has a line for each kind of call too.
+// its first call on device memory and its first larger one. Level 2 has a line for each kind of
+// call too.
 #pragma once
 
 #include "engine/communicator/known_peers.h"

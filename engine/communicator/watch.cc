@@ -249,8 +249,8 @@ void Watch::say_schedule(const Executor &executor)
                at_rest.empty() ? "" : "; missing ", at_rest.c_str()));
 }
 
-// If all ranks of several nodes have come, one node speaks, and others if they are asked to: at least
-// one node more says who is missing.
+// If all ranks of several nodes have come, one node speaks, and others if they are asked to: at
+// least one node more says who is missing.
 void Watch::say_in_open_mpi(const Patience &patience, const CallSignature &call) noexcept
 {
     try {

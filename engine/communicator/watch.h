@@ -26,8 +26,8 @@ public:
         patience_.begin();
     }
     // Once for every look at an unfinished call. Now and then it reads the clock: true when the
-    // call has not `moved` for long enough that it is time to say why, once, and at four and sixteen
-    // times that.
+    // call has not `moved` for long enough that it is time to say why, once, and at four and
+    // sixteen times that.
     [[nodiscard]] bool is_due(std::uint64_t moves) noexcept
     {
         return patience_.polls() && look(patience_, moves);

@@ -1,6 +1,6 @@
-// The part of a call that is the same on all ranks of a correct program, in a few bytes that ranks compare
-// when they meet. Only what MPI wants alike is in it: never a handle, a buffer, its memory, a
-// layout, or an argument that counts at the root alone.
+// The part of a call that is the same on all ranks of a correct program, in a few bytes that ranks
+// compare when they meet. Only what MPI wants alike is in it: never a handle, a buffer, its memory,
+// a layout, or an argument that counts at the root alone.
 #pragma once
 
 #include "engine/types/call.h"

@@ -1,5 +1,5 @@
-// Memory that the ranks of one communicator on one node share. Each rank has a slot of memory that it
-// alone writes and all others read. Nothing waits in here; its callers do.
+// Memory that the ranks of one communicator on one node share. Each rank has a slot of memory that
+// it alone writes and all others read. Nothing waits in here; its callers do.
 //
 // Order: a rank writes what others shall read, then stores the number of the meeting in `arrived`
 // (release); they load that number (acquire), then read. engine/meeting/meeting.h says what a

@@ -44,8 +44,8 @@ public:
         return !may_differ(*before, place, call) &&
                (before == behind_ || !may_differ(*behind_, place, call));
     }
-    // The call that a rank of this node has handed on as its call of this number, and as its last one;
-    // nothing: that is not known.
+    // The call that a rank of this node has handed on as its call of this number, and as its last
+    // one; nothing: that is not known.
     [[nodiscard]] std::optional<CallSignature> of(int local_rank,
                                                   std::uint32_t number) const noexcept;
     [[nodiscard]] std::optional<CallSignature> last_of(int local_rank) const noexcept;

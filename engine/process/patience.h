@@ -24,8 +24,8 @@ public:
     }
     // Once a poll: true now and then, and then look() reads the clock.
     [[nodiscard]] bool polls() noexcept { return --polls_left_ == 0; }
-    // True when nothing has `moved` for long enough that it is time to say so, once, and at four and
-    // sixteen times that.
+    // True when nothing has `moved` for long enough that it is time to say so, once, and at four
+    // and sixteen times that.
     [[nodiscard]] bool look(std::uint64_t moves) noexcept;
 
     [[nodiscard]] std::uint64_t after_ns() const noexcept { return after_ns_; }

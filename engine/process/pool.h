@@ -1,5 +1,5 @@
-// Resources that calls borrow, kept for the next call: bounces, staging memory, memory that peers may map.
-// Nothing is made before a call needs it. Thread safe.
+// Resources that calls borrow, kept for the next call: bounces, staging memory, memory that peers
+// may map. Nothing is made before a call needs it. Thread safe.
 #pragma once
 
 #include "base/log.h"

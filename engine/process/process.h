@@ -48,8 +48,8 @@ public:
     [[nodiscard]] const Log &node_log() const noexcept { return node_log_; }
     [[nodiscard]] Notices &notices() noexcept { return notices_; }
     [[nodiscard]] Place &place() noexcept { return place_; }
-    // The facts that other processes are told: found out one time, because ranks decide by each other's
-    // facts, and the program may change what they come from.
+    // The facts that other processes are told: found out one time, because ranks decide by each
+    // other's facts, and the program may change what they come from.
     [[nodiscard]] const hetcoll_facts &facts() const noexcept { return facts_; }
 
     [[nodiscard]] Counters &counters() noexcept { return counters_; }

@@ -1,4 +1,5 @@
-/* The facts that a process publishes when it starts, and their merge over a communicator's ranks. */
+/* The facts that a process publishes when it starts, and their merge over a communicator's ranks.
+ */
 #ifndef HETCOLL_ENGINE_TYPES_FACTS_H
 #define HETCOLL_ENGINE_TYPES_FACTS_H
 
@@ -31,12 +32,10 @@ struct hetcoll_identity {
     HETCOLL_FACT_LEAST(collectives) /* others than allreduce are handed to the core too */
 #define HETCOLL_PARAMETER_AS_FACT(kind, name, value, allowed, agree, ...) HETCOLL_FACT_##agree(name)
 
-/* The facts that a process publishes to all others at its start, or their merge over some processes. Fixed
- * layout: it crosses nodes. Numbers are the parameters', but
- *   algorithm          0: by the rules, else 1 + enum Algorithm
- *   ipc                1: peers' memory may be mapped
- *   check              1: off
- *   accumulate         1: element */
+/* The facts that a process publishes to all others at its start, or their merge over some
+ * processes. Fixed layout: it crosses nodes. Numbers are the parameters', but algorithm          0:
+ * by the rules, else 1 + enum Algorithm ipc                1: peers' memory may be mapped check 1:
+ * off accumulate         1: element */
 struct hetcoll_facts {
     uint64_t protocol; /* HETCOLL_PROTOCOL; 0: the ranks have no common one */
 #define HETCOLL_PARAMETER HETCOLL_PARAMETER_AS_FACT

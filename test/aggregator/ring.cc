@@ -101,7 +101,8 @@ void WireRing::part()
     }
 }
 
-// Message `number` has come: adds its part of the vector up, or takes it as final, and passes it on.
+// Message `number` has come: adds its part of the vector up, or takes it as final, and passes it
+// on.
 void WireRing::apply(const Vectors &v, std::size_t number, std::span<const std::byte> received)
 {
     const int step = static_cast<int>(number / v.messages);

@@ -1,5 +1,5 @@
-// Identifies the device, and measures what it costs to ask whether a stream is idle: a blocking call asks the
-// legacy stream, whose answer depends on every blocking stream of the context.
+// Identifies the device, and measures what it costs to ask whether a stream is idle: a blocking
+// call asks the legacy stream, whose answer depends on every blocking stream of the context.
 #include "test/gpu/latency_probe.h"
 
 namespace hetcoll::probe {

@@ -1,7 +1,7 @@
-// Asks what only a real driver can tell, where a wrong guess hangs or crashes a job: which calls wait
-// for another library's kernel, what a stale context's handle answers, what a VMM range is, and
-// what the calls of a small MPI_Allreduce cost. docs/internals/architecture.md, decisions 5 and 11, build on
-// it.
+// Asks what only a real driver can tell, where a wrong guess hangs or crashes a job: which calls
+// wait for another library's kernel, what a stale context's handle answers, what a VMM range is,
+// and what the calls of a small MPI_Allreduce cost. docs/internals/architecture.md, decisions 5 and
+// 11, build on it.
 #include "test/gpu/probe.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// The functions that g++ -fsanitize=thread calls at each access to memory, in place of libtsan's; and the library
-// functions that touch memory, under the names that test/model/local.mk gives them in the code
-// under test. Outside of an exploration they do what they are called for.
+// The functions that g++ -fsanitize=thread calls at each access to memory, in place of libtsan's;
+// and the library functions that touch memory, under the names that test/model/local.mk gives them
+// in the code under test. Outside of an exploration they do what they are called for.
 #include "state.h"
 
 #include <cerrno>

@@ -16,8 +16,8 @@
 // The code under test is not changed: it is compiled with -fsanitize=thread, which calls a function
 // at every access to memory, and linked with ours (compiler_calls.cc) in place of libtsan's.
 //
-// The explorer leaves out (docs/internals/proofs.md): a load never returns what will be stored later in
-// program order (load buffering), and a store is always the newest of its location.
+// The explorer leaves out (docs/internals/proofs.md): a load never returns what will be stored
+// later in program order (load buffering), and a store is always the newest of its location.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ namespace model {
 
 enum class Mode : std::uint8_t {
     kGraphs, // every execution graph once. Each location has one writer, which is checked
-    kStates, // the same, but the continuations of a state are explored one time only, however it was reached
+    kStates, // the same, but the continuations of a state are explored one time only, however it
+             // was reached
     kInterleavings, // every order of all operations; states that were seen are not entered again
     kRandom,        // random ones, as many as Options::executions: finds mistakes, proves nothing
 };

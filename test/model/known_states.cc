@@ -1,6 +1,6 @@
-// A number for all that the rest of an execution depends on: Mode::kStates. Left out is what nobody can
-// see any more: which messages were read on the way here, those that every thread has seen newer
-// ones of, and plain accesses that happened before all that is to come.
+// A number for all that the rest of an execution depends on: Mode::kStates. Left out is what nobody
+// can see any more: which messages were read on the way here, those that every thread has seen
+// newer ones of, and plain accesses that happened before all that is to come.
 //
 // The sums do not depend on the order in which locations and bytes were first used.
 #include "state.h"

@@ -90,9 +90,9 @@ End end_of_execution()
 // ---- Every execution graph once ----
 //
 // Each location has one writer, so its messages come in program order whatever the threads do, and
-// a store can be done immediately: who is to read an older message still can. So only loads branch: a
-// load reads a message that is there, or it is postponed until there is a newer one, which it then
-// reads.
+// a store can be done immediately: who is to read an older message still can. So only loads branch:
+// a load reads a message that is there, or it is postponed until there is a newer one, which it
+// then reads.
 
 int find_thread(bool (*may_go_on)(Thread &))
 {

@@ -25,8 +25,8 @@ void join(Seen &seen, const Seen &other);
 [[nodiscard]] std::uint16_t seen_at(const Seen &seen, std::size_t location);
 void see(Seen &seen, std::size_t location, std::uint16_t message);
 
-// The knowledge of a thread, or of a reader of a message: messages, and the plain accesses that happened
-// before (clock[i]: those of thread i up to its release number clock[i]).
+// The knowledge of a thread, or of a reader of a message: messages, and the plain accesses that
+// happened before (clock[i]: those of thread i up to its release number clock[i]).
 struct Knowledge {
     Seen seen;
     std::uint32_t clock[kMostThreads] = {};

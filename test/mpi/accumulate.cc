@@ -21,8 +21,8 @@ namespace {
 
 using Numbers = std::vector<std::uint16_t>;
 
-// Values of several magnitudes and both signs, so that every addition rounds; but multiples of 1/8 up to
-// 2046, of which a float holds any sum of so few: so that is exact until it is rounded.
+// Values of several magnitudes and both signs, so that every addition rounds; but multiples of 1/8
+// up to 2046, of which a float holds any sum of so few: so that is exact until it is rounded.
 float number(ElementKind kind, int rank, std::size_t i)
 {
     std::uint64_t bits =

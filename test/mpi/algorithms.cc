@@ -106,8 +106,8 @@ public:
         }
     }
 
-    // Buffers freed and allocated again at each call: other memory at addresses that peers know. The
-    // larger ones are allocations of their own, the smaller ones share one.
+    // Buffers freed and allocated again at each call: other memory at addresses that peers know.
+    // The larger ones are allocations of their own, the smaller ones share one.
     void new_buffers()
     {
         for (int i = 0; i < 6; ++i) {

@@ -96,7 +96,8 @@ void padding(Program &program)
             for (std::size_t i = 0; i < count; ++i) {
                 wrong += !is_padding(i) && sum[i] != ranks * static_cast<float>(i % 1000) ? 1 : 0;
             }
-            program.check(wrong == 0, "%zu of %zu elements next to padding are wrong", wrong, count);
+            program.check(wrong == 0, "%zu of %zu elements next to padding are wrong", wrong,
+                          count);
             const std::uint64_t mine = checksum(ElementKind::kFloat32, count, sum.data());
             std::uint64_t first = mine;
             MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

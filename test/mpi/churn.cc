@@ -43,7 +43,8 @@ Buffer allocate(Program &program, Memory memory, std::size_t bytes)
 
 // ---- communicators ----
 
-// The resources that a process holds. Device and page-locked memory are counted by calls, the test's own too.
+// The resources that a process holds. Device and page-locked memory are counted by calls, the
+// test's own too.
 struct Held {
     long resident_kb = 0, descriptors = 0, threads = 0;
     long long device = 0, pinned = 0, streams = 0, events = 0, mappings = 0;

@@ -191,7 +191,8 @@ void die_at(double when)
     timer_settime(timer, 0, &after, nullptr);
 }
 
-// A failed communicator stays failed; then those that are left have a communicator of their own, which sums.
+// A failed communicator stays failed; then those that are left have a communicator of their own,
+// which sums.
 MPI_Comm recover(Program &program, MPI_Comm broken, Calls &calls, int victim, const Case &what)
 {
     const int again = calls.run();

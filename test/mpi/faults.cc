@@ -231,8 +231,9 @@ private:
         ++alone_;
         alone_by_.insert(where.substr(0, where.find(':')));
     }
-    // The driver calls that it takes to copy a result to device memory, and to learn that it is there. A staged call
-    // without a bounce has to look for the buffer's context again, with memory of hetcoll's there.
+    // The driver calls that it takes to copy a result to device memory, and to learn that it is
+    // there. A staged call without a bounce has to look for the buffer's context again, with memory
+    // of hetcoll's there.
     static bool copies_result(const std::string &where)
     {
         static constexpr std::array kOfCopies = {

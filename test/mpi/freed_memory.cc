@@ -44,8 +44,8 @@ public:
     {
         auto made = TestMemory::allocate(program_.gpu(), type_, bytes);
         if (!made.ok()) {
-            program_.check(false, "%zu MiB cannot be allocated in addition to %zu: %s", bytes / kMiB,
-                           held_ / kMiB, made.status().message().c_str());
+            program_.check(false, "%zu MiB cannot be allocated in addition to %zu: %s",
+                           bytes / kMiB, held_ / kMiB, made.status().message().c_str());
             return;
         }
         held_ += whole_granules(bytes);
@@ -69,8 +69,8 @@ public:
     void reduce_small() { reduce(memory_.front().memory.get(), 2); }
     void reduce_on_host(int count) { reduce(nullptr, count); }
 
-    // Rank 0, once all ranks are here, reads the device's memory: what is used, but not by what the ranks
-    // hold. The memory of hetcoll itself and of the drivers, and what is mapped but freed.
+    // Rank 0, once all ranks are here, reads the device's memory: what is used, but not by what the
+    // ranks hold. The memory of hetcoll itself and of the drivers, and what is mapped but freed.
     [[nodiscard]] std::size_t used_besides()
     {
         auto own = static_cast<unsigned long long>(held_);

@@ -338,7 +338,8 @@ void disturb(Program &p, const Call &call, MPI_Op op)
             MPI_Recv(nullptr, 0, MPI_INT, p.ranks() - 1, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
     };
-    const bool is_persistent = call.how == How::kPersistent; // made by all ranks together, then started
+    const bool is_persistent =
+        call.how == How::kPersistent; // made by all ranks together, then started
     if (!is_persistent) {
         wait_for_writer();
     }

@@ -1,6 +1,6 @@
-// Checks the cost of a host Allreduce if hetcoll is in the job (R2): no driver call and no allocation by
-// hetcoll, and no message by hetcoll either if no rank can have a GPU. And how much memory a
-// communicator of such calls takes. With the argument "no_gpu" the job must have no GPU.
+// Checks the cost of a host Allreduce if hetcoll is in the job (R2): no driver call and no
+// allocation by hetcoll, and no message by hetcoll either if no rank can have a GPU. And how much
+// memory a communicator of such calls takes. With the argument "no_gpu" the job must have no GPU.
 #include "test/mpi/check.h"
 #include "test/mpi/own_allocations.h"
 

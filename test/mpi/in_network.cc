@@ -79,7 +79,8 @@ void check_others(Program &program)
     none.call(MPI_COMM_WORLD, {.pattern = sum(), .count = 100});
 }
 
-// Many on two communicators at the same time, in the one order on some ranks and in the other on others.
+// Many on two communicators at the same time, in the one order on some ranks and in the other on
+// others.
 void check_two_communicators(Program &program)
 {
     MPI_Comm other = MPI_COMM_NULL;

@@ -44,7 +44,8 @@ public:
         expect("in place again", 6, in_place_, {1, 6}, true);
     }
 
-    // Where there is no memory for a result in addition to the input, ranks wait, and then go the same way.
+    // Where there is no memory for a result in addition to the input, ranks wait, and then go the
+    // same way.
     void without_memory()
     {
         learn();

@@ -425,7 +425,7 @@ int main(int argc, char **argv)
     using namespace hetcoll::test;
     const std::map<std::string, std::function<int(int, char **)>> tests = {
         {"many", many},           {"leaked", leaked}, {"reset", reset},   {"requests", requests},
-        {"destroyed", destroyed}, {"ended", ended},   {"reused", reused},     {"after", after},
+        {"destroyed", destroyed}, {"ended", ended},   {"reused", reused}, {"after", after},
         {"side", side},           {"before", before}, {"forked", forked}, {"untouched", untouched},
     };
     const auto found = tests.find(argc > 1 ? argv[1] : "");

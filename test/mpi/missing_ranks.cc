@@ -86,8 +86,8 @@ void stop(const Late &late)
     }
 }
 
-// The output of hetcoll_info --live about this process once it has stopped, which a busy machine takes a
-// while to do, and the others have come, which is when it says `missing`.
+// The output of hetcoll_info --live about this process once it has stopped, which a busy machine
+// takes a while to do, and the others have come, which is when it says `missing`.
 std::string show_stopped(const char *more, const std::string &missing)
 {
     const std::string pid = std::to_string(getpid()), file = "/tmp/hetcoll_live." + pid;

@@ -1,5 +1,5 @@
-// Checks what a user can see of hetcoll's work. "variables": MPI_T performance variables of time, staged
-// calls and memory; with --mca coll_hetcoll_algorithm ring. "trace FILE": the lines of --mca
+// Checks what a user can see of hetcoll's work. "variables": MPI_T performance variables of time,
+// staged calls and memory; with --mca coll_hetcoll_algorithm ring. "trace FILE": the lines of --mca
 // coll_hetcoll_trace FILE.%r, read while the job runs; "host FILE" without a GPU. "reasons": rank 1
 // cannot pin memory. "bound BYTES": what is held stays within --mca coll_hetcoll_max_memory BYTES,
 // whatever is reduced.

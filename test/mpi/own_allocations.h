@@ -1,5 +1,5 @@
-// Counts what hetcoll allocates in this program, itself or through the C++ library; not what Open MPI and
-// the driver allocate for it. The functions of malloc are the program's own.
+// Counts what hetcoll allocates in this program, itself or through the C++ library; not what Open
+// MPI and the driver allocate for it. The functions of malloc are the program's own.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Messages of the program's own between its Allreduces, from and into device memory: a CUDA-aware
-// pml opens the GPU and maps memory of peers as well as hetcoll. For an MPI whose messages may carry
-// device memory, as pml ucx over a UCX with CUDA; `host` as an argument for all others.
+// pml opens the GPU and maps memory of peers as well as hetcoll. For an MPI whose messages may
+// carry device memory, as pml ucx over a UCX with CUDA; `host` as an argument for all others.
 #include "test/mpi/check.h"
 
 #include <algorithm>

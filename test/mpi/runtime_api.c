@@ -153,7 +153,8 @@ int main(int argc, char **argv)
     pointers();
     devices_and_errors();
     MUST(cudaDeviceSynchronize());
-    MUST(cudaDeviceReset()); /* what hetcoll has made there is gone; the next call starts from nothing */
+    MUST(cudaDeviceReset()); /* what hetcoll has made there is gone; the next call starts from
+                                nothing */
     sums();
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0 && failures == 0) {

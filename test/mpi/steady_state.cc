@@ -69,8 +69,8 @@ std::array<std::uint64_t, kAll.size()> count_all(const Emulated &emulated)
     return counts;
 }
 
-// The columns of docs/internals/latency.md that are counted: what the work of a call takes. The other calls
-// wait, and are more or fewer.
+// The columns of docs/internals/latency.md that are counted: what the work of a call takes. The
+// other calls wait, and are more or fewer.
 constexpr std::array kWork = {"cuPointerGetAttribute", "cuMemcpyAsync", "cuLaunchKernel",
                               "cuEventRecord"};
 using WorkCalls = std::array<double, kWork.size()>;
@@ -80,7 +80,8 @@ using WorkCalls = std::array<double, kWork.size()>;
 WorkCalls documented(const std::string &way)
 {
     const char *const source = std::getenv("HETCOLL_SRCDIR");
-    std::ifstream page(std::string(source != nullptr ? source : ".") + "/docs/internals/latency.md");
+    std::ifstream page(std::string(source != nullptr ? source : ".") +
+                       "/docs/internals/latency.md");
     for (std::string line; std::getline(page, line);) {
         if (!line.starts_with("| " + way + " |")) {
             continue;
@@ -184,8 +185,8 @@ void one_shape(Program &program, const Emulated &emulated, std::size_t count, bo
         const WorkCalls said = documented(way);
         for (std::size_t i = 0; i < kWork.size(); ++i) {
             const double calls = static_cast<double>(count_of(kWork[i])) / kCalls;
-            program.check(calls == said[i], "%s: %s %g times, docs/internals/latency.md says %g", way.c_str(),
-                          kWork[i], calls, said[i]);
+            program.check(calls == said[i], "%s: %s %g times, docs/internals/latency.md says %g",
+                          way.c_str(), kWork[i], calls, said[i]);
         }
     }
     if (program.rank() == 0) {

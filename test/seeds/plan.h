@@ -1,5 +1,5 @@
-// A plan is all that a seed draws before anything runs: ranks, nodes and GPUs, settings, the calls that all ranks
-// make, and what goes wrong.
+// A plan is all that a seed draws before anything runs: ranks, nodes and GPUs, settings, the calls
+// that all ranks make, and what goes wrong.
 #pragma once
 
 #include "engine/types/call.h"

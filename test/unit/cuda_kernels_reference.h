@@ -1,5 +1,5 @@
-// The results that kernels should give, computed another way: wider integers, __float128, halves taken
-// apart by hand. Also the operands to try them on.
+// The results that kernels should give, computed another way: wider integers, __float128, halves
+// taken apart by hand. Also the operands to try them on.
 #pragma once
 
 #include "base/element.h"

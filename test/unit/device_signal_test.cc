@@ -1,5 +1,5 @@
-// Kernels with many inputs and outputs and the copy kernel: their results, and how they signal that they are
-// done.
+// Kernels with many inputs and outputs and the copy kernel: their results, and how they signal that
+// they are done.
 #include "device/device.h"
 #include "test/unit/device_cuda.h"
 

@@ -1,4 +1,5 @@
-// Instruments that tests of other parts rely on: injected faults, call counters, the leak report, entry points.
+// Instruments that tests of other parts rely on: injected faults, call counters, the leak report,
+// entry points.
 #include "test/unit/emulated_gpu_driver.h"
 
 #include <unistd.h>

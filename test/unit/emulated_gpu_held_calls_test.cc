@@ -22,7 +22,8 @@ __global__ void do_nothing(unsigned *) {}
 constexpr emulated_gpu_kernel kKernels[] = {EMULATED_GPU_KERNEL(do_nothing, 0)};
 constexpr emulated_gpu_kernel_table kTable = {EMULATED_GPU_KERNEL_ABI, 1, kKernels};
 
-// The objects that the calls under test need. A stream that the legacy one is ordered with waits for a number.
+// The objects that the calls under test need. A stream that the legacy one is ordered with waits
+// for a number.
 struct Scene {
     Scene()
     {

@@ -1,5 +1,5 @@
-// Calls that end on one rank alone, because of the network: further ones end immediately, whatever protocol
-// they would go.
+// Calls that end on one rank alone, because of the network: further ones end immediately, whatever
+// protocol they would go.
 #include "test/unit/engine_communicators.h"
 
 namespace hetcoll::test {

@@ -1,5 +1,5 @@
-// Facts that ranks tell each other when they close a call, besides its result: its time while a chunk
-// is being looked for, their waits while a late rank is.
+// Facts that ranks tell each other when they close a call, besides its result: its time while a
+// chunk is being looked for, their waits while a late rank is.
 #include "test/unit/engine_scripted_peer.h"
 
 #include "choice/arrivals.h"

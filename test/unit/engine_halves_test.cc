@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kCounts[] = {0, 1, 2, 33, 1000};
 
-// Parts that a rank does not hold at first are NaN: they would spoil every sum. Parts that it holds and need
-// not receive is in the result already, as the schedules want it.
+// Parts that a rank does not hold at first are NaN: they would spoil every sum. Parts that it holds
+// and need not receive is in the result already, as the schedules want it.
 void prepare(Job &job, const Contract &contract, std::size_t count, bool in_place)
 {
     const int size = static_cast<int>(job.input.size());

@@ -14,7 +14,8 @@
 
 namespace hetcoll::test {
 
-// Returns what any process of this program has logged since the last take_log(), with its level before it.
+// Returns what any process of this program has logged since the last take_log(), with its level
+// before it.
 inline std::vector<std::string> &lines()
 {
     static std::vector<std::string> all;
@@ -22,8 +23,8 @@ inline std::vector<std::string> &lines()
 }
 inline std::vector<std::string> take_log() { return std::exchange(lines(), {}); }
 
-// The settings that the component hands over if the user has set nothing, without what the machine would add;
-// all levels are logged.
+// The settings that the component hands over if the user has set nothing, without what the machine
+// would add; all levels are logged.
 inline hetcoll_settings default_settings()
 {
     hetcoll_settings settings = hetcoll_default_settings();

@@ -6,7 +6,8 @@
 
 namespace hetcoll::test {
 
-// Allocations of up to 256 KiB fail: the emulated driver's memory, of devices too, comes in larger ones.
+// Allocations of up to 256 KiB fail: the emulated driver's memory, of devices too, comes in larger
+// ones.
 enum class Blocks { kSmall, kLarge, kAll };
 
 class FailingAllocations {

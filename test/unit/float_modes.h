@@ -1,5 +1,5 @@
-// The settings that programs, and libraries built with -ffast-math, make in a thread's floating-point control
-// register.
+// The settings that programs, and libraries built with -ffast-math, make in a thread's
+// floating-point control register.
 #pragma once
 
 #include <cfenv>

@@ -18,8 +18,9 @@ namespace hetcoll::test {
 inline constexpr int kUcmVmUnmapped = 1 << 17, kUcmMemTypeAlloc = 1 << 20,
                      kUcmMemTypeFree = 1 << 21;
 
-// The handle in which caches look for libucm's functions: null, this program, unless HETCOLL_TEST_LIBUCS names
-// a UCX with CUDA support, whose events then take the place of those here.
+// The handle in which caches look for libucm's functions: null, this program, unless
+// HETCOLL_TEST_LIBUCS names a UCX with CUDA support, whose events then take the place of those
+// here.
 const char *ucm_library();
 
 // Calls the handlers that are installed.

@@ -48,7 +48,8 @@ TEST(ChannelsTest, AChannelThatTakesTurnsWaitsForNoLaterOne)
               "rank 1, step 2 (recv_reduce block 0 from rank 0): waits for step 1 "
               "of a later channel, which may wait for this one's turn");
     schedules[1].channels_at_once = 2;
-    EXPECT_EQ(verdict(schedules), "rank 1 has messages in 2 channels at the same time, rank 0 in 1");
+    EXPECT_EQ(verdict(schedules),
+              "rank 1 has messages in 2 channels at the same time, rank 0 in 1");
 }
 
 TEST(ChannelsTest, TheSameStepsInOneChannelDoNotMatch)

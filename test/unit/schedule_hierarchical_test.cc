@@ -381,7 +381,8 @@ TEST(HierarchicalTest, RecursiveDoublingBetweenNodesSendsTheVectorOnceARound)
     EXPECT_EQ(share.blocks, 3 * share.of);
 }
 
-// The formula of hierarchical.cc for a leader that owns `owned` of `slices` slices, for one segment.
+// The formula of hierarchical.cc for a leader that owns `owned` of `slices` slices, for one
+// segment.
 ScheduleCost expected_cost(int nodes, int slices, int owned, int leaders, int ranks_on_gpu)
 {
     const int all = slices * nodes; // blocks: the ring cuts a slice into as many as nodes

@@ -341,8 +341,8 @@ TEST(VerifySchedulesTest, RejectsListsThatWaitForEachOther)
               "from rank 2), rank 2 in step 0 (recv block 1 from rank 0)");
 }
 
-// Rank 1 receives next to block 0, which it still has to send. With more than one chunk rank 0 waits
-// for it there, so that rank 2 waits for rank 0, and rank 1 for rank 2.
+// Rank 1 receives next to block 0, which it still has to send. With more than one chunk rank 0
+// waits for it there, so that rank 2 waits for rank 0, and rank 1 for rank 2.
 TEST(VerifySchedulesTest, RejectsRanksThatWaitForEachOtherIfThereAreManyChunks)
 {
     const auto schedules = write_all(2, {[](ScheduleBuilder &rank) {

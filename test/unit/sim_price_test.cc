@@ -63,8 +63,8 @@ protected:
 };
 
 // The choice by the smallest price is hardly slower than the fastest algorithm, and no price is far
-// off. Whole vectors to many partners at the same time cost too much: SimGrid gives away a share that its
-// transfer, slower elsewhere, cannot use.
+// off. Whole vectors to many partners at the same time cost too much: SimGrid gives away a share
+// that its transfer, slower elsewhere, cannot use.
 TEST_P(PriceTest, ChoosesWhatIsFastest)
 {
     for (const std::size_t bytes :
@@ -293,8 +293,8 @@ TEST(LeastTest, IsAtMostThePrice)
     }
 }
 
-// Two segments leave a node at the same time, not only where there are twice as many of them: it was 2.80
-// times the bound.
+// Two segments leave a node at the same time, not only where there are twice as many of them: it
+// was 2.80 times the bound.
 TEST(LeavingTest, TwoSegmentsLeaveAtOnceWithoutMoreOfThem)
 {
     const Result<Cluster> cluster =
@@ -395,7 +395,8 @@ TEST(MirrorTest, IsWorthAllNodes)
     }
 }
 
-// The same holds for one node of racks, and for the stand-in of a number of nodes that is no power of two.
+// The same holds for one node of racks, and for the stand-in of a number of nodes that is no power
+// of two.
 TEST(StandInTest, IsWorthAllNodes)
 {
     for (const Machine machine : {Machine{"oversubscribed.cluster", 32},

@@ -18,7 +18,8 @@ TEST(OutFlowTest, CountsNoAdapterThatNoGpuCanFill)
 {
     EXPECT_DOUBLE_EQ(flow_of("dgx1v"), 48) << "12 of each adapter";
     EXPECT_DOUBLE_EQ(flow_of("dgx1v:0"), 12) << "a GPU's own link";
-    EXPECT_DOUBLE_EQ(flow_of("dgx1v:0,1"), 24) << "one next to the adapter, one to the other switch";
+    EXPECT_DOUBLE_EQ(flow_of("dgx1v:0,1"), 24)
+        << "one next to the adapter, one to the other switch";
     EXPECT_NEAR(flow_of("dgx1v:0,1,2"), 33.6, 1e-6) << "two switches, and 9.6 between the sockets";
     EXPECT_NEAR(flow_of("dgx1v:0-4"), 45.6, 1e-6);
     EXPECT_DOUBLE_EQ(flow_of("dgxa100:0-3"), 96) << "of 192";

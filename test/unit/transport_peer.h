@@ -125,7 +125,8 @@ private:
     ProcessIdentity identity_{};
 };
 
-// Returns what processes with EMU_LEAKS_FILE=`path` in the environment did not free, and removes the file.
+// Returns what processes with EMU_LEAKS_FILE=`path` in the environment did not free, and removes
+// the file.
 [[nodiscard]] std::string leaks_in(const std::string &path);
 
 } // namespace hetcoll::test

@@ -349,7 +349,8 @@ TEST(PeerMemoryTest, WhereAnyMemoryMayBeFreedWhatACallUsesStays)
     EXPECT_EQ(user.counters().opens, 2u);
 }
 
-// Its owner had only forgotten it, or the driver refuses to map new memory next to old memory (error 208).
+// Its owner had only forgotten it, or the driver refuses to map new memory next to old memory
+// (error 208).
 TEST(PeerMemoryTest, ForgottenMemoryThatIsAnnouncedOnceMoreIsMappedAnew)
 {
     const Peer owner, user({"EMU_HOSTILE=limits"});

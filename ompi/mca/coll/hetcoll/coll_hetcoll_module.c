@@ -136,7 +136,8 @@ static int disable(mca_coll_base_module_t *base, struct ompi_communicator_t *com
     return OMPI_SUCCESS;
 }
 
-/* The other ranks have their modules, so this one must. Threads may make communicators concurrently. */
+/* The other ranks have their modules, so this one must. Threads may make communicators
+ * concurrently. */
 static mca_coll_hetcoll_module_t *spare;
 
 static mca_coll_hetcoll_module_t *take_spare(void)

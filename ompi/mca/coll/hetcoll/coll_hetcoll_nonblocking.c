@@ -192,8 +192,8 @@ int mca_coll_hetcoll_iallreduce(const void *sbuf, void *rbuf, hetcoll_count_t co
     return OMPI_SUCCESS;
 }
 
-/* Otherwise the others would start a request that this rank could not make, and wait for it. MPI lets the making of
- * persistent collectives wait for all ranks. */
+/* Otherwise the others would start a request that this rank could not make, and wait for it. MPI
+ * lets the making of persistent collectives wait for all ranks. */
 static int agree_on_request(mca_coll_hetcoll_module_t *module, const struct hetcoll_call *call,
                             int rc)
 {

@@ -1,7 +1,7 @@
-/* Open MPI's progress engine is entered by many threads concurrently and calls us back without a lock,
- * also from within messages that our own steps start. So one thread at a time steps the requests,
- * and what has become complete is told to Open MPI only after that: its callbacks may begin other
- * collectives. */
+/* Open MPI's progress engine is entered by many threads concurrently and calls us back without a
+ * lock, also from within messages that our own steps start. So one thread at a time steps the
+ * requests, and what has become complete is told to Open MPI only after that: its callbacks may
+ * begin other collectives. */
 #include "coll_hetcoll_request.h"
 
 #include <pthread.h>

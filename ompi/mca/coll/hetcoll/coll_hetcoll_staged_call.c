@@ -1,7 +1,7 @@
 /* Before and after the previous module's function: the copies, and the requests of nonblocking and
  * persistent collectives. These copy in when they are called or started, blocking, and begin the
- * previous module's operation immediately, because it takes its tags in the order of the calls; they
- * copy out when that has completed. */
+ * previous module's operation immediately, because it takes its tags in the order of the calls;
+ * they copy out when that has completed. */
 #include "coll_hetcoll_collectives.h"
 #include "coll_hetcoll_request.h"
 #include "coll_hetcoll_staged.h"
