@@ -7,7 +7,7 @@ FlaggedSum::FlaggedSum(const Gpu &gpu)
       flag_(require(device_.make_pinned(sizeof(std::uint32_t)))),
       arrived_(require(device_.make_zeroed(sizeof(std::uint32_t), stream_.get())))
 {
-    require(device_.load_kernels());
+    require(device_.kernels().load());
     *flag() = 0;
     const CUdeviceptr address = require(device_.address_of(flag_));
     last_.flag = reinterpret_cast<std::uint32_t *>(address);
@@ -17,8 +17,8 @@ FlaggedSum::FlaggedSum(const Gpu &gpu)
 void FlaggedSum::launch(const ReduceOutputs &outputs, const ReduceInputs &inputs, std::size_t count)
 {
     ++last_.value;
-    require(device_.reduce_many_async(ReduceOp::kSum, ElementKind::kFloat32, outputs, inputs, count,
-                                      last_, stream_.get()));
+    require(device_.kernels().reduce_many_async(ReduceOp::kSum, ElementKind::kFloat32, outputs,
+                                                inputs, count, last_, stream_.get()));
 }
 
 bool FlaggedSum::is_done()

@@ -17,6 +17,7 @@ public:
     explicit FlaggedSum(const Gpu &gpu);
 
     [[nodiscard]] Device &device() noexcept { return device_; }
+    void limit_blocks(int most) noexcept { device_.kernels().limit_blocks(most); }
 
     // Adds one sum to the stream.
     void launch(const ReduceOutputs &outputs, const ReduceInputs &inputs, std::size_t count);

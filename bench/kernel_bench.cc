@@ -84,8 +84,9 @@ public:
     {
         const std::size_t count = case_.bytes / element_bytes(case_.kind);
         if (case_.inputs == 2 && case_.outputs == 1) {
-            require(device_.reduce_async(case_.op, case_.kind, address(results_[0]),
-                                         address(inputs_[0]), address(inputs_[1]), count, stream_));
+            require(device_.kernels().reduce_async(case_.op, case_.kind, address(results_[0]),
+                                                   address(inputs_[0]), address(inputs_[1]), count,
+                                                   stream_));
             return;
         }
         ReduceInputs inputs = {{}, case_.inputs};
@@ -96,8 +97,8 @@ public:
         for (std::size_t i = 0; i < results_.size(); ++i) {
             outputs.output[i] = address(results_[i]);
         }
-        require(device_.reduce_many_async(case_.op, case_.kind, outputs, inputs, count, Signal{},
-                                          stream_));
+        require(device_.kernels().reduce_many_async(case_.op, case_.kind, outputs, inputs, count,
+                                                    Signal{}, stream_));
     }
     void copy() const
     {

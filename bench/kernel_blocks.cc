@@ -84,7 +84,7 @@ double seconds_of_sum(FlaggedSum &sum, const PeerVectors &vectors, Shape shape, 
 {
     const ReduceInputs inputs = vectors.inputs(shape.inputs);
     const ReduceOutputs outputs = vectors.outputs(shape.outputs);
-    sum.device().limit_blocks(blocks);
+    sum.limit_blocks(blocks);
     const auto seconds_of = [&](int in_a_row) {
         const auto start = std::chrono::steady_clock::now();
         for (int i = 0; i < in_a_row; ++i) {

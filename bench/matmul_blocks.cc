@@ -218,7 +218,7 @@ void time_next_to_matmul(const Gpu &gpu, FlaggedSum &sum, const std::string &cub
         const PeerVectors vectors(gpu, sum.device(), where, kRanks, bytes / kRanks / sizeof(float));
         Turns turns(products, sum, vectors, seconds);
         for (const int blocks : kBlocks) {
-            sum.device().limit_blocks(blocks);
+            sum.limit_blocks(blocks);
             print_line(where == PeersIn::kHostMemory ? "host memory" : "own memory", blocks, turns,
                        rounds, 2.0 * n * n * n);
         }

@@ -2,71 +2,30 @@
 
 #include "base/padding.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 
 namespace hetcoll {
 namespace {
 
-constexpr unsigned kThreads = 512; // as the kernels' launch bounds allow
-// As many blocks as fit at once: four fill a multiprocessor of 2048 threads. The many-input kernels
-// take twice the registers, for as many loads in flight.
-constexpr int kFull = 4;
-constexpr int kFullOfMany = 2;
-
-constexpr const char *kReducing = "reducing a part of a buffer";
-constexpr const char *kConverting = "converting a buffer to or from fixed point";
-
 std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
-
-// How many threads have work: one per 16 bytes if all addresses allow it, else one per element.
-std::size_t threads_for(std::uintptr_t all_bits, std::size_t count, ElementKind kind)
-{
-    const std::size_t bytes = element_bytes(kind);
-    return all_bits % 16 == 0 && bytes <= 16 ? (count * bytes + 15) / 16 : count;
-}
-
-// The same for a copy, whose words are as wide as the two addresses allow.
-std::size_t threads_for_copy(std::uintptr_t differing, std::size_t bytes)
-{
-    const std::size_t word = (differing | 16) & -(differing | 16);
-    return bytes / word + 1; // and one for less than a word
-}
-
-// Names the size, which tells whether this call took too much or others before it.
-Status allocation_status(const Driver &driver, CUresult result, const char *call, const char *doing,
-                         std::size_t bytes, const char *memory)
-{
-    std::array<char, 96> text{};
-    std::snprintf(text.data(), text.size(), "%s %zu bytes of %s", doing, bytes, memory);
-    return driver_status(driver, result, call, text.data());
-}
 
 } // namespace
 
 Device::Device(const Driver &driver, CUcontext context, int primary_of, MemoryUse *use,
                StreamOrder order, QueuedCalls *queued)
     : driver_(driver), context_(std::make_shared<const Context>(driver, context, queued)),
-      primary_of_(primary_of), use_(use), order_(order)
+      primary_of_(primary_of), use_(use), order_(order), kernels_(driver)
 {
 }
 
 Device::~Device()
 {
-    const bool loaded = std::any_of(modules_.begin(), modules_.end(),
-                                    [](CUmodule module) { return module != nullptr; });
     const QueuedCalls::Waiting waiting(context_->queued());
-    if (loaded && waiting.may() && is_alive()) { // else the context takes them along
-        const ContextScope scope(driver_, context());
-        for (CUmodule module : modules_) {
-            if (module != nullptr && scope.result() == CUDA_SUCCESS) {
-                driver_.cuModuleUnload(module);
-            }
-        }
+    if (waiting.may()) { // else the context takes them along
+        kernels_.unload(*context_);
     }
     context_.reset(); // its memory, if nobody else's is in it
     CUdevice device = 0;
@@ -239,68 +198,6 @@ Result<bool> Device::earlier_work_done() const
     return order_ == StreamOrder::kIndependent ? Result<bool>(true) : is_idle(CU_STREAM_LEGACY);
 }
 
-Status Device::prepare(ReduceOp op, ElementKind kind)
-{
-    auto function = kernel(KernelShape::kManyInput, op, kind);
-    return function.ok() ? Status() : function.take_status();
-}
-
-Status Device::reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
-                            std::size_t count, CUstream stream)
-{
-    if (count == 0) {
-        return {};
-    }
-    const bool in_place = dst == a;
-    auto function = kernel(in_place ? KernelShape::kTwoInput : KernelShape::kThreeInput, op, kind);
-    if (!function.ok()) {
-        return function.take_status();
-    }
-    const std::size_t threads = threads_for(bits(dst) | bits(a) | bits(b), count, kind);
-    void *two[] = {&dst, &b, &count};
-    void *three[] = {&dst, &a, &b, &count};
-    return launch(*function, {threads, kFull}, in_place ? two : three, stream, kReducing);
-}
-
-Status Device::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
-                                 const ReduceInputs &inputs, std::size_t count, const Signal &done,
-                                 CUstream stream)
-{
-    if (count == 0 && done.flag == nullptr) {
-        return {};
-    }
-    auto function = kernel(KernelShape::kManyInput, op, kind);
-    if (!function.ok()) {
-        return function.take_status();
-    }
-    std::uintptr_t all_bits = 0;
-    for (int i = 0; i < inputs.count; ++i) {
-        all_bits |= bits(inputs.input[i]);
-    }
-    for (int i = 0; i < outputs.count; ++i) {
-        all_bits |= bits(outputs.output[i]);
-    }
-    // The driver reads the arguments before the launch returns; its prototype lacks the const.
-    void *arguments[] = {const_cast<ReduceOutputs *>(&outputs), const_cast<ReduceInputs *>(&inputs),
-                         &count, const_cast<Signal *>(&done)};
-    return launch(*function, {threads_for(all_bits, count, kind), kFullOfMany}, arguments, stream,
-                  kReducing);
-}
-
-Status Device::copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
-                                 CUstream stream)
-{
-    if (bytes == 0 && done.flag == nullptr) {
-        return {};
-    }
-    if (Status status = load_kernels(); !status.ok()) {
-        return status;
-    }
-    void *arguments[] = {&to, &from, &bytes, const_cast<Signal *>(&done)};
-    return launch(kernels_.copy, {threads_for_copy(bits(to) ^ bits(from), bytes), kFull}, arguments,
-                  stream, "copying a part of a buffer");
-}
-
 Result<CUdeviceptr> Device::address_of(const PinnedMemory &memory) const
 {
     CUdeviceptr found = 0;
@@ -314,20 +211,12 @@ Result<CUdeviceptr> Device::address_of(const PinnedMemory &memory) const
 
 Status Device::wait_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)
 {
-    constexpr const char *kDoing = "making a stream wait for a queued call";
-    if (by == WaitsBy::kDriver) {
-        return driver_status(
-            driver_, driver_.cuStreamWaitValue32(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ),
-            "cuStreamWaitValue32", kDoing);
-    }
-    if (Status status = load_kernels(); !status.ok()) {
-        return status;
-    }
-    void *arguments[] = {&flag, &value};
-    return driver_status(
-        driver_,
-        driver_.cuLaunchKernel(kernels_.wait, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
-        "cuLaunchKernel", kDoing);
+    return by == WaitsBy::kDriver
+               ? driver_status(
+                     driver_,
+                     driver_.cuStreamWaitValue32(stream, flag, value, CU_STREAM_WAIT_VALUE_GEQ),
+                     "cuStreamWaitValue32", "making a stream wait for a queued call")
+               : kernels_.wait_async(flag, value, stream);
 }
 
 Status Device::write_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream)
@@ -337,61 +226,7 @@ Status Device::write_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CU
                              "cuStreamWriteValue32", "telling that a stream has come to a call");
     }
     const Signal told{.flag = reinterpret_cast<std::uint32_t *>(flag), .value = value};
-    return copy_kernel_async(nullptr, nullptr, 0, told, stream);
-}
-
-Status Device::convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,
-                                    const void *src, std::size_t count, const Signal &done,
-                                    CUstream stream)
-{
-    if (count == 0 && done.flag == nullptr) {
-        return {};
-    }
-    if (Status status = load_kernels(); !status.ok()) {
-        return status;
-    }
-    void *arguments[] = {&dst, &src, &count, const_cast<Signal *>(&done)};
-    return launch(kernels_.floats[floats_index(kind, conversion)], {count, kFull}, arguments,
-                  stream, "making floats of a buffer, or of floats what it holds");
-}
-
-Status Device::to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
-                              const FixedPoint &how, std::uint32_t *out_of_range,
-                              const Signal &done, CUstream stream)
-{
-    auto function = fixed_point_kernel(kind, Conversion::kToFixed);
-    if (!function.ok()) {
-        return function.take_status();
-    }
-    void *arguments[] = {&dst,          &src,
-                         &count,        const_cast<FixedPoint *>(&how),
-                         &out_of_range, const_cast<Signal *>(&done)};
-    return launch(*function, {count, kFull}, arguments, stream, kConverting);
-}
-
-Status Device::from_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
-                                const FixedPoint &how, const Signal &done, CUstream stream)
-{
-    auto function = fixed_point_kernel(kind, Conversion::kFromFixed);
-    if (!function.ok()) {
-        return function.take_status();
-    }
-    void *arguments[] = {&dst, &src, &count, const_cast<FixedPoint *>(&how),
-                         const_cast<Signal *>(&done)};
-    return launch(*function, {count, kFull}, arguments, stream, kConverting);
-}
-
-Status Device::launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
-                      const char *doing) const
-{
-    const std::size_t wanted = std::max<std::size_t>(1, (shape.threads + kThreads - 1) / kThreads);
-    const int fitting = shape.blocks_per_multiprocessor * multiprocessors_;
-    const int most = most_blocks_ > 0 ? std::min(most_blocks_, fitting) : fitting;
-    const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));
-    return driver_status(driver_,
-                         driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0, stream,
-                                                arguments, nullptr),
-                         "cuLaunchKernel", doing);
+    return kernels_.copy_async(nullptr, nullptr, 0, told, stream);
 }
 
 } // namespace hetcoll

@@ -1,23 +1,20 @@
-// The kernels of one CUDA context, and the RAII handles of what we make in it.
+// One CUDA context: RAII handles of what hetcoll makes in it, copies and events on its streams, and
+// the kernels.
 // Nothing here waits: completion is asked for with Device::is_done(), never by a blocking call.
 #pragma once
 
 #include "base/element.h"
 #include "base/status.h"
-#include "cuda_kernels/fixed_point.h"
-#include "cuda_kernels/reduction.h"
 #include "device/context.h"
 #include "device/driver.h"
+#include "device/kernels.h"
 #include "device/memory_use.h"
 #include "device/queued_calls.h"
 
-#include <array>
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <optional>
 #include <utility>
 
 namespace hetcoll {
@@ -95,8 +92,8 @@ using DeviceMemory = Owned<CUdeviceptr>; // cuMemAlloc
 // stream, as Open MPI's own are; or with none of them.
 enum class StreamOrder : std::uint8_t { kAfterLegacy, kIndependent };
 
-// Per-context state: the loaded kernels. All calls require the context to be current on this thread
-// (ContextScope), are thread safe, and return an error that names the driver call and its code.
+// All calls require the context to be current on this thread (ContextScope), are thread safe, and
+// return an error that names the driver call and its code.
 class Device {
 public:
     // `primary_of` >= 0: `context` came from retain_primary_context(primary_of) and is released at
@@ -118,9 +115,7 @@ public:
     // The application's context turned out to be the primary one, which has been retained once
     // more: as if it had been made with that. Not thread safe.
     void take_primary(int ordinal) noexcept { primary_of_ = ordinal; }
-    // Launches later kernels with at most `most` blocks, which leaves the other multiprocessors to
-    // the program: a slow link needs few. 0: as many as fit. Not thread safe.
-    void limit_blocks(int most) noexcept { most_blocks_ = most; }
+    [[nodiscard]] Kernels &kernels() noexcept { return kernels_; }
 
     // Of streams that are made without saying another.
     [[nodiscard]] StreamOrder order() const noexcept { return order_; }
@@ -156,28 +151,6 @@ public:
     // legacy stream or none. Fails while a blocking stream captures.
     [[nodiscard]] Result<bool> earlier_work_done() const;
 
-    // Loads all kernels, if they are not: loading one may wait for the whole device, so no later
-    // call loads any. What follows loads them too. kUnsupported if they never will be: that is not
-    // tried again.
-    Status load_kernels();
-    // Whether there is a kernel for an op and kind, so that a call cannot fail for lack of it
-    // later.
-    Status prepare(ReduceOp op, ElementKind kind);
-
-    // dst[i] = op(a[i], b[i]) for memory that the GPU can reach; dst may be a or b.
-    Status reduce_async(ReduceOp op, ElementKind kind, void *dst, const void *a, const void *b,
-                        std::size_t count, CUstream stream);
-    // Every output[i] = op(...op(in0[i], in1[i])..., inN[i]), in this order. An output may be any
-    // one of the inputs. Each input is read once, each output written once. `done` is signalled
-    // even if there are no elements.
-    Status reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOutputs &outputs,
-                             const ReduceInputs &inputs, std::size_t count, const Signal &done,
-                             CUstream stream);
-    // Copies by a kernel, at any alignment, between buffers that the GPU can reach and that do not
-    // overlap. For small vectors: a flag tells of completion sooner than an event does.
-    Status copy_kernel_async(void *to, const void *from, std::size_t bytes, const Signal &done,
-                             CUstream stream);
-
     // The GPU's address of page-locked memory.
     [[nodiscard]] Result<CUdeviceptr> address_of(const PinnedMemory &memory) const;
     // The stream goes on when the number at `flag`, page-locked memory, has come to `value`,
@@ -188,69 +161,17 @@ public:
     // The stream stores the number there when it gets to it, after all that it has written before.
     Status write_async(WaitsBy by, CUdeviceptr flag, std::uint32_t value, CUstream stream);
 
-    // 8-bit floats as floats, and back, see cuda_kernels/reduction.h.
-    Status convert_floats_async(FloatConversion conversion, ElementKind kind, void *dst,
-                                const void *src, std::size_t count, const Signal &done,
-                                CUstream stream);
-
-    // Conversions to and from fixed point, see cuda_kernels/fixed_point.h; dst may be src.
-    // *out_of_range becomes 1 if an element is out of range; the GPU and the host must both reach
-    // it.
-    Status to_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
-                          const FixedPoint &how, std::uint32_t *out_of_range, const Signal &done,
-                          CUstream stream);
-    Status from_fixed_async(ElementKind kind, void *dst, const void *src, std::size_t count,
-                            const FixedPoint &how, const Signal &done, CUstream stream);
-
 private:
-    enum class Image { kReductions, kFixedPoint };
-    struct LaunchShape {
-        std::size_t threads;           // how many threads have work
-        int blocks_per_multiprocessor; // at most
-    };
-
-    enum class Conversion : std::uint8_t { kToFixed, kFromFixed };
-    static std::size_t fixed_point_index(ElementKind kind, Conversion conversion) noexcept
-    {
-        return (kind == ElementKind::kFloat64 ? 2u : 0u) +
-               (conversion == Conversion::kFromFixed ? 1u : 0u);
-    }
-    static std::size_t floats_index(ElementKind kind, FloatConversion conversion) noexcept
-    {
-        return (kind == ElementKind::kFloat8E5m2 ? 2u : 0u) +
-               (conversion == FloatConversion::kNarrow ? 1u : 0u);
-    }
-    struct Kernels {
-        std::array<CUfunction, kKernelShapeCount * kReduceOpCount * kElementKindCount> reductions{};
-        CUfunction copy = nullptr;
-        CUfunction wait = nullptr;
-        std::array<CUfunction, 4> floats{};      // of the two 8-bit floats, by FloatConversion
-        std::array<CUfunction, 4> fixed_point{}; // of float and double, by Conversion
-    };
-
-    [[nodiscard]] Result<CUfunction> kernel(KernelShape shape, ReduceOp op, ElementKind kind);
-    [[nodiscard]] Result<CUfunction> fixed_point_kernel(ElementKind kind, Conversion conversion);
-    Status load_all(); // this and those below require mutex_
-    Status load_module(Image image);
-    Status find(CUfunction &function, const char *name, Image image = Image::kReductions);
     [[nodiscard]] HeldBytes hold_pinned(std::size_t bytes) const noexcept
     {
         return {use_ != nullptr ? &use_->pinned_bytes : nullptr, bytes};
     }
-    Status launch(CUfunction function, LaunchShape shape, void **arguments, CUstream stream,
-                  const char *doing) const;
 
     const Driver &driver_;
     ContextRef context_;
     int primary_of_;
     MemoryUse *use_;
     StreamOrder order_;
-    int most_blocks_ = 0;             // 0: as many as fit
-    std::atomic<bool> loaded_{false}; // all below is there, and stays
-    std::mutex mutex_;                // of it until then
-    Status unloadable_;               // why it never will be
-    int multiprocessors_ = 0;
-    std::array<CUmodule, 2> modules_{}; // by Image
     Kernels kernels_;
 };
 

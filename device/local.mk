@@ -4,7 +4,7 @@ hetcoll_sources += \
 	device/driver.h device/driver.cc \
 	device/gdr_library.h device/gdr_library.cc \
 	device/host_view.h device/host_view.cc \
-	device/load_kernels.cc \
+	device/kernels.h device/kernels.cc \
 	device/memory_use.h \
 	device/queued_calls.h device/queued_calls.cc \
 	device/nvtx.h device/nvtx.cc

@@ -49,7 +49,7 @@ Status OwnKernels::prepare()
     *static_cast<std::uint32_t *>(flag_.get()) = 0;
     signal_ = {.flag = static_cast<std::uint32_t *>(address(*at)),
                .arrived = static_cast<std::uint32_t *>(address(arrived_.get()))};
-    return device_.load_kernels();
+    return device_.kernels().load();
 }
 
 Status OwnKernels::grow(std::size_t bytes)
@@ -79,9 +79,9 @@ Status OwnKernels::run(int ranks, std::size_t bytes)
             address(vectors_.get() + static_cast<std::size_t>(ranks) * padded(bytes) + at);
     }
     ++signal_.value;
-    if (Status status =
-            device_.reduce_many_async(ReduceOp::kSum, ElementKind::kFloat32, outputs, inputs,
-                                      bytes / sizeof(float), signal_, stream_.get());
+    if (Status status = device_.kernels().reduce_many_async(ReduceOp::kSum, ElementKind::kFloat32,
+                                                            outputs, inputs, bytes / sizeof(float),
+                                                            signal_, stream_.get());
         !status.ok()) {
         return status;
     }
@@ -137,9 +137,9 @@ Status OwnKernels::start_sum(std::size_t bytes)
         return status;
     }
     void *const sum = address(vectors_.get());
-    return device_.reduce_async(ReduceOp::kSum, ElementKind::kFloat32, sum, sum,
-                                address(vectors_.get() + padded(bytes)), bytes / sizeof(float),
-                                CU_STREAM_LEGACY);
+    return device_.kernels().reduce_async(ReduceOp::kSum, ElementKind::kFloat32, sum, sum,
+                                          address(vectors_.get() + padded(bytes)),
+                                          bytes / sizeof(float), CU_STREAM_LEGACY);
 }
 
 Status OwnKernels::finish() const

@@ -3,6 +3,7 @@ hetcoll_sources += \
 	transport/allocation.cc \
 	transport/bounce.h \
 	transport/device_bounce.h transport/device_bounce.cc \
+	transport/device_work.h transport/device_work.cc \
 	transport/export_cache.h \
 	transport/exporter.h transport/exporter.cc \
 	transport/fd_socket.h transport/fd_socket.cc \
@@ -11,6 +12,7 @@ hetcoll_sources += \
 	transport/node_identity.h transport/node_identity.cc \
 	transport/peer_mapping.h transport/peer_mapping.cc \
 	transport/peer_memory.h transport/peer_memory.cc \
+	transport/pull_streams.h transport/pull_streams.cc \
 	transport/reach_probe.h transport/reach_probe.cc \
 	transport/shared_page.h transport/shared_page.cc \
 	transport/shm_budget.h transport/shm_budget.cc \

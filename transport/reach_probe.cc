@@ -120,7 +120,7 @@ SmallMoves::~SmallMoves()
 Status SmallMoves::start_one(const Move &move)
 {
     if (move.by == By::kKernel &&
-        device_->copy_kernel_async(move.to, move.from, kBytes, Signal{}, stream_.get()).ok()) {
+        device_->kernels().copy_async(move.to, move.from, kBytes, Signal{}, stream_.get()).ok()) {
         return {};
     }
     return device_->copy_async(move.to, move.from, kBytes, stream_.get());

@@ -49,7 +49,7 @@ public:
                 return stream.take_status();
             }
             stream_ = std::move(*stream);
-            return device_->prepare(ReduceOp::kSum, kind_);
+            return device_->kernels().prepare(ReduceOp::kSum, kind_);
         });
     }
 
@@ -111,8 +111,8 @@ public:
                 }
                 ReduceOutputs outputs{};
                 outputs.output[outputs.count++] = to;
-                Status status = device_->reduce_many_async(ReduceOp::kSum, kind_, outputs, inputs,
-                                                           count_, {}, stream_.get());
+                Status status = device_->kernels().reduce_many_async(
+                    ReduceOp::kSum, kind_, outputs, inputs, count_, {}, stream_.get());
                 if (!status.ok()) {
                     return status;
                 }

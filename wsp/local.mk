@@ -34,9 +34,12 @@ libhetcoll_wsp_la_SOURCES += \
 	cuda_kernels/host_reduce.cc \
 	cuda_kernels/kernel_image.S \
 	cuda_kernels/kernel_names.cc \
-	device/context.h device/context.cc device/device.h device/device.cc device/load_kernels.cc device/queued_calls.h device/queued_calls.cc \
+	device/context.h device/context.cc \
+	device/device.h device/device.cc \
 	device/driver.h device/driver.cc \
+	device/kernels.h device/kernels.cc \
 	device/memory_use.h \
+	device/queued_calls.h device/queued_calls.cc \
 	pointer_cache/allocation_table.h pointer_cache/allocation_table.cc \
 	pointer_cache/host_memory.h pointer_cache/host_memory.cc \
 	pointer_cache/memory_events.h pointer_cache/memory_events.cc \

@@ -45,7 +45,7 @@ void borrow_floats(Call &call, Numbers &numbers)
     Status why;
     if (call.work.device != nullptr && on_device(numbers.buffers.recv) &&
         call.work.device->enter().ok()) {
-        why = call.work.device->device()->load_kernels();
+        why = call.work.device->kernels().load();
         if (why.ok()) {
             numbers.on_device =
                 loan(call,

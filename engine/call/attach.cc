@@ -16,7 +16,7 @@ void make_all(Call &call)
     }
     Status made = call.work.device->reserve();
     if (made.ok()) {
-        made = call.work.device->device()->load_kernels();
+        made = call.work.device->kernels().load();
     }
     if (made.ok()) {
         call.comm.page_pins().pin(*call.work.device->device());

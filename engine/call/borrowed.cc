@@ -56,7 +56,7 @@ Status borrow_bounce(Call &call, Sends sends)
     if (!entered.ok() || !by_kernels) {
         return entered;
     }
-    return call.work.device->device()->prepare(call.op(), call.kind());
+    return call.work.device->kernels().prepare(call.op(), call.kind());
 }
 
 // Whether the work on the legacy stream of the buffer's context is done, or call.work.marker will

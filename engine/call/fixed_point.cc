@@ -52,7 +52,7 @@ Conversion look_at_numbers(Call &call, const hetcoll_call &given)
     }
     if (call.failure.ok() && call.work.device != nullptr && on_device(call.buffers.recv) &&
         call.work.device->enter().ok()) {
-        const Status loaded = call.work.device->device()->load_kernels();
+        const Status loaded = call.work.device->kernels().load();
         numbers.on_gpu = loaded.ok();
         if (!loaded.ok()) {
             log(call.report.log(), 1,

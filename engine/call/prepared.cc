@@ -304,8 +304,8 @@ Status PreparedCall::start_kernel(const hetcoll_call &call)
     signal.value = number_;
     signal.skip = &stream_->words_->skip;
     bytes_mapped_ = MappedCall::bytes_of(work, kind);
-    return stream_->device_->reduce_many_async(op, kind, work.out, work.in, work.count, signal,
-                                               stream_->stream_);
+    return stream_->device_->kernels().reduce_many_async(op, kind, work.out, work.in, work.count,
+                                                         signal, stream_->stream_);
 }
 
 Status PreparedCall::give_output()

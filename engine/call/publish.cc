@@ -9,7 +9,7 @@ void prepare_ordered(Call &call)
 {
     Status loaded = call.work.device->enter();
     if (loaded.ok()) {
-        loaded = call.work.device->device()->prepare(call.op(), call.kind());
+        loaded = call.work.device->kernels().prepare(call.op(), call.kind());
     }
     if (!loaded.ok()) {
         must_stage(call, loaded);
@@ -28,7 +28,7 @@ bool can_publish(Call &call)
 // Which memory stands for the vectors, and what has to be copied to it.
 Result<MappedCall::Copy> plan(Call &call, const Choice &choice)
 {
-    Status ready = call.work.device->device()->prepare(call.op(), call.kind());
+    Status ready = call.work.device->kernels().prepare(call.op(), call.kind());
     if (!ready.ok()) {
         return ready;
     }

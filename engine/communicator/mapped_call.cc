@@ -64,11 +64,11 @@ SharedBuffer MappedCall::describe(const Scratch &scratch)
 }
 
 Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &buffers,
-                                          DeviceBounce &bounce)
+                                          DeviceWork &gpu)
 {
     algorithm_ = algorithm;
     buffers_ = buffers;
-    bounce_ = &bounce;
+    gpu_ = &gpu;
     copies_out_ = false;
     bytes_mapped_ = 0;
     unmapped_ = {};
@@ -83,7 +83,7 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         return buffer.kind != SharedKind::kNone;
     };
 
-    if (buffers.keep_input && in_place && plan_beside(bounce)) {
+    if (buffers.keep_input && in_place && plan_beside(gpu)) {
         return Copy{};
     }
     shared_output_ = SharedBuffer{};
@@ -107,7 +107,7 @@ Result<MappedCall::Copy> MappedCall::plan(Algorithm algorithm, const Buffers &bu
         input_ = output_;
         return Copy{.to = buffers.recv, .from = buffers.send};
     }
-    auto scratch = gpus_.pool().borrow_scratch(bounce.device(), buffers.bytes);
+    auto scratch = gpus_.pool().borrow_scratch(gpu.device(), buffers.bytes);
     if (!scratch.ok()) {
         return scratch.take_status();
     }
@@ -139,14 +139,14 @@ Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
     return input_ == buffers_.send ? Copy{} : Copy{.to = memory.data(), .from = buffers_.send};
 }
 
-// The result goes next to the input, which a call may need once more. False: it cannot.
-bool MappedCall::plan_beside(DeviceBounce &bounce)
+// The result goes beside the input, which a call may need once more. False: it cannot.
+bool MappedCall::plan_beside(DeviceWork &gpu)
 {
     shared_input_ = describe(buffers_.recv, buffers_.recv_info, buffers_.bytes);
     if (shared_input_.kind == SharedKind::kNone) {
         return false;
     }
-    auto scratch = gpus_.pool().borrow_scratch(bounce.device(), buffers_.bytes);
+    auto scratch = gpus_.pool().borrow_scratch(gpu.device(), buffers_.bytes);
     if (!scratch.ok()) {
         log(log_, 1, "hetcoll: a call in place waits for the rank that comes last: %s",
             scratch.status().message().c_str());
@@ -243,7 +243,7 @@ Result<bool> MappedCall::map_all(PeerLease &lease, std::size_t bytes)
         }
         const SharedBuffer announced = group_.slot(group_.local_number(rank)).input;
         Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced, bytes,
-                                                            *bounce_->device(), lease);
+                                                            *gpu_->device(), lease);
         if (!mapped.ok()) {
             return mapped.take_status();
         }
@@ -330,8 +330,8 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
 {
     const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
     Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced,
-                                                        buffers_.bytes, *bounce_->device(), lease_);
-    if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // it stays so
+                                                        buffers_.bytes, *gpu_->device(), lease_);
+    if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // for ever
         mapped =
             error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
     }
@@ -394,7 +394,7 @@ Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementK
         return false;
     }
     bytes_mapped_ = bytes_of(work, kind);
-    Status started = bounce_->start_kernel(op, kind, work.out, work.in, work.count);
+    Status started = gpu_->start_kernel(op, kind, work.out, work.in, work.count);
     return started.ok() ? Result<bool>(true) : Result<bool>(std::move(started));
 }
 

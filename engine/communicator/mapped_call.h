@@ -32,10 +32,10 @@ public:
     using Buffers = MappedBuffers;
     using Copy = MappedCopy;
 
-    // Decides which memory stands for the vectors. The context of `bounce` is current. The caller
+    // Decides which memory stands for the vectors. The context of `gpu` is current. The caller
     // makes the copy that it returns, waits for it, and publishes.
-    Result<Copy> plan(Algorithm algorithm, const Buffers &buffers, DeviceBounce &bounce);
-    // Announces them. True if some peer may have to map them again.
+    Result<Copy> plan(Algorithm algorithm, const Buffers &buffers, DeviceWork &gpu);
+    // Announces them. True if some peer may have to map them anew.
     [[nodiscard]] bool publish();
     // The result's last copy, if it is not where the application wants it.
     [[nodiscard]] Copy copy_out() const noexcept;
@@ -86,7 +86,7 @@ public:
                                          std::size_t count) const;
     // That a kernel reads from and writes to other ranks.
     [[nodiscard]] static std::size_t bytes_of(const KernelWork &work, ElementKind kind) noexcept;
-    // Starts this rank's kernel, if it has one: kernel_done() of the bounce tells its end.
+    // Starts this rank's kernel, if it has one: kernel_done() of `gpu` tells its end.
     Result<bool> start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
                               std::size_t count);
     // Bytes that this rank's kernel reads from and writes to other ranks.
@@ -99,7 +99,7 @@ private:
     [[nodiscard]] SharedBuffer describe(const void *buffer, const PointerInfo &info,
                                         std::size_t bytes);
     [[nodiscard]] SharedBuffer describe(const Scratch &scratch);
-    [[nodiscard]] bool plan_beside(DeviceBounce &bounce);
+    [[nodiscard]] bool plan_beside(DeviceWork &gpu);
     Result<Copy> plan_in(const Scratch &memory);
     void find_needed(Algorithm algorithm, const Schedule *schedule);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
@@ -113,7 +113,7 @@ private:
     Peers &peers_;
     Algorithm algorithm_{};
     Buffers buffers_{};
-    DeviceBounce *bounce_ = nullptr;
+    DeviceWork *gpu_ = nullptr;
     std::unique_ptr<Scratch> scratch_;
     const std::byte *input_ = nullptr;
     std::byte *output_ = nullptr;

@@ -215,7 +215,7 @@ Pool::make_device_bounce(const std::shared_ptr<Device> &device, Slots slots, Str
             "about a GPU");
     }
     // A call that needs kernels asks again, and says why there are none.
-    static_cast<void>(device->load_kernels());
+    static_cast<void>(device->kernels().load());
     ground_.counters.count(HETCOLL_ALLOCATIONS);
     return DeviceBounce::create(device, slot_bytes(), kMostHostBytes + Exchange::kFlagBytes, slots,
                                 order);

@@ -142,7 +142,7 @@ struct MadeInAContext {
         event = std::move(*device.make_event());
         pinned = std::move(*device.make_pinned(4096));
         memory = std::move(*device.make_memory(4096));
-        EXPECT_TRUE(device
+        EXPECT_TRUE(device.kernels()
                         .reduce_async(ReduceOp::kSum, ElementKind::kInt32,
                                       test::pointer(memory.get()), test::pointer(memory.get()),
                                       pinned.get(), 16, stream.get())

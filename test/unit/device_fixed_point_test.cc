@@ -45,7 +45,7 @@ TEST_F(DeviceFixedPointTest, ConvertsThereAndBackToTheBitsOfTheHost)
         std::vector<std::int32_t> expected(count);
         ASSERT_TRUE(to_fixed(ElementKind::kFloat32, expected.data(), values.data(), count, how));
         const DeviceMemory from = filled(values), to = filled(values);
-        ASSERT_TRUE(device_
+        ASSERT_TRUE(device_.kernels()
                         .to_fixed_async(ElementKind::kFloat32, test::pointer(to.get()),
                                         test::pointer(from.get()), count, how, flag(), {},
                                         stream_.get())
@@ -53,7 +53,7 @@ TEST_F(DeviceFixedPointTest, ConvertsThereAndBackToTheBitsOfTheHost)
         synchronize();
         EXPECT_EQ(download<std::int32_t>(to.get(), count), expected);
         EXPECT_EQ(*flag(), 0u);
-        ASSERT_TRUE(device_
+        ASSERT_TRUE(device_.kernels()
                         .from_fixed_async(ElementKind::kFloat32, test::pointer(to.get()),
                                           test::pointer(to.get()), count, how, {}, stream_.get())
                         .ok());
@@ -70,7 +70,7 @@ TEST_F(DeviceFixedPointTest, TellsOfOneElementThatIsOutOfRange)
     values[4321] = std::nan("");
     const DeviceMemory memory = filled(values);
     const FixedPoint how = fixed_point(ElementKind::kFloat64, 12, 4);
-    ASSERT_TRUE(device_
+    ASSERT_TRUE(device_.kernels()
                     .to_fixed_async(ElementKind::kFloat64, test::pointer(memory.get()),
                                     test::pointer(memory.get()), values.size(), how, flag(), {},
                                     stream_.get())

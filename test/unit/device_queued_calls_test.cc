@@ -101,7 +101,7 @@ TEST_P(WaitTest, AStreamGoesOnWhenTheNumberHasCome)
         ASSERT_TRUE(pinned.ok() && stream.ok() && event.ok());
         const auto flag = device_.address_of(*pinned);
         ASSERT_TRUE(flag.ok());
-        ASSERT_TRUE(device_.load_kernels().ok());
+        ASSERT_TRUE(device_.kernels().load().ok());
         auto *const word = static_cast<std::uint32_t *>(pinned->get());
         *word = value - 2;
         ASSERT_TRUE(device_.wait_async(GetParam(), *flag, value, stream->get()).ok());

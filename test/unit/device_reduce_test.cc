@@ -21,7 +21,7 @@ TEST_F(DeviceReduceTest, SumsTwoBuffersIntoAThird)
     for (const std::size_t count : {1, 3, 512, 4097, 300001}) {
         const DeviceMemory a = filled(ramp(count, 5)), b = filled(ramp(count, -7));
         const DeviceMemory dst = filled(std::vector<int>(count, -1));
-        ASSERT_TRUE(device_
+        ASSERT_TRUE(device_.kernels()
                         .reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(dst.get()),
                                       test::pointer(a.get()), test::pointer(b.get()), count,
                                       stream_.get())
@@ -40,7 +40,7 @@ TEST_F(DeviceReduceTest, TheResultMayReplaceEitherInput)
     for (const bool replaces_first : {true, false}) {
         const DeviceMemory a = filled(ramp(kCount, 10)), b = filled(std::vector<int>(kCount, 3));
         const CUdeviceptr dst = replaces_first ? a.get() : b.get();
-        ASSERT_TRUE(device_
+        ASSERT_TRUE(device_.kernels()
                         .reduce_async(ReduceOp::kProd, ElementKind::kInt32, test::pointer(dst),
                                       test::pointer(a.get()), test::pointer(b.get()), kCount,
                                       stream_.get())
@@ -57,7 +57,7 @@ TEST_F(DeviceReduceTest, AlignmentOfTheElementIsEnough)
 {
     constexpr std::size_t kCount = 777;
     const DeviceMemory a = filled(ramp(kCount + 1, 0)), b = filled(ramp(kCount + 1, 100));
-    ASSERT_TRUE(device_
+    ASSERT_TRUE(device_.kernels()
                     .reduce_async(ReduceOp::kMax, ElementKind::kInt32,
                                   test::pointer(a.get() + sizeof(int)),
                                   test::pointer(a.get() + sizeof(int)), test::pointer(b.get()),
@@ -81,7 +81,7 @@ TEST_F(DeviceReduceTest, ManyInputsAreReducedIntoOne)
             memory.push_back(filled(ramp(kCount, i)));
             in.input[in.count++] = test::pointer(memory.back().get());
         }
-        ASSERT_TRUE(device_
+        ASSERT_TRUE(device_.kernels()
                         .reduce_many_async(ReduceOp::kSum, ElementKind::kInt32,
                                            {{test::pointer(memory[0].get())}, 1}, in, kCount,
                                            Signal{}, stream_.get())
@@ -99,9 +99,9 @@ TEST_F(DeviceReduceTest, TheSecondReductionOfAKindIsOneDriverCall)
 {
     const DeviceMemory a = filled(ramp(8, 1));
     const auto reduce = [&] {
-        return device_.reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(a.get()),
-                                    test::pointer(a.get()), test::pointer(a.get()), 8,
-                                    stream_.get());
+        return device_.kernels().reduce_async(ReduceOp::kSum, ElementKind::kInt32,
+                                              test::pointer(a.get()), test::pointer(a.get()),
+                                              test::pointer(a.get()), 8, stream_.get());
     };
     ASSERT_TRUE(reduce().ok());
     const CallCount calls;
@@ -113,12 +113,12 @@ TEST_F(DeviceReduceTest, TheSecondReductionOfAKindIsOneDriverCall)
 TEST_F(DeviceReduceTest, NoKernelIsLoadedAfterTheFirstCall)
 {
     const DeviceMemory a = filled(ramp(8, 1));
-    ASSERT_TRUE(device_.load_kernels().ok());
+    ASSERT_TRUE(device_.kernels().load().ok());
     const CallCount calls;
-    EXPECT_TRUE(device_.prepare(ReduceOp::kMax, ElementKind::kFloat64).ok());
-    EXPECT_TRUE(device_.load_kernels().ok());
+    EXPECT_TRUE(device_.kernels().prepare(ReduceOp::kMax, ElementKind::kFloat64).ok());
+    EXPECT_TRUE(device_.kernels().load().ok());
     EXPECT_EQ(calls.get(), 0u);
-    EXPECT_TRUE(device_
+    EXPECT_TRUE(device_.kernels()
                     .reduce_async(ReduceOp::kMax, ElementKind::kFloat64, test::pointer(a.get()),
                                   test::pointer(a.get()), test::pointer(a.get()), 4, stream_.get())
                     .ok());
@@ -133,9 +133,9 @@ TEST_F(DeviceReduceTest, KernelsThatThisDriverNeverLoadsAreTriedOnce)
         const CallCount loads("cuModuleLoadData");
         {
             const Faults faults((std::string("cuModuleLoadData:*:") + code).c_str());
-            EXPECT_FALSE(device.load_kernels().ok());
+            EXPECT_FALSE(device.kernels().load().ok());
         }
-        const Status status = device.prepare(ReduceOp::kSum, ElementKind::kInt32);
+        const Status status = device.kernels().prepare(ReduceOp::kSum, ElementKind::kInt32);
         ASSERT_FALSE(status.ok());
         EXPECT_EQ(status.code(), Errc::kUnsupported);
         EXPECT_NE(status.message().find("--with-cuda-arch"), std::string::npos) << status.message();
@@ -147,15 +147,15 @@ TEST_F(DeviceReduceTest, KernelsForWhichThereWasNoMemoryAreTriedAgain)
 {
     {
         const Faults faults("cuModuleLoadData:1:2");
-        EXPECT_FALSE(device_.load_kernels().ok());
+        EXPECT_FALSE(device_.kernels().load().ok());
     }
-    EXPECT_TRUE(device_.load_kernels().ok());
+    EXPECT_TRUE(device_.kernels().load().ok());
 }
 
 TEST_F(DeviceReduceTest, NothingToReduceIsNoDriverCall)
 {
     const CallCount calls;
-    EXPECT_TRUE(device_
+    EXPECT_TRUE(device_.kernels()
                     .reduce_async(ReduceOp::kSum, ElementKind::kInt32, nullptr, nullptr, nullptr, 0,
                                   stream_.get())
                     .ok());
@@ -165,9 +165,9 @@ TEST_F(DeviceReduceTest, NothingToReduceIsNoDriverCall)
 TEST_F(DeviceReduceTest, AnUndefinedOperationIsRefused)
 {
     const DeviceMemory a = filled(ramp(8, 1));
-    const Status status =
-        device_.reduce_async(ReduceOp::kBand, ElementKind::kFloat32, test::pointer(a.get()),
-                             test::pointer(a.get()), test::pointer(a.get()), 8, stream_.get());
+    const Status status = device_.kernels().reduce_async(
+        ReduceOp::kBand, ElementKind::kFloat32, test::pointer(a.get()), test::pointer(a.get()),
+        test::pointer(a.get()), 8, stream_.get());
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.code(), Errc::kInvalid);
     EXPECT_EQ(status.message(), "MPI does not define band of float32");
@@ -180,9 +180,9 @@ TEST_F(DeviceReduceTest, EveryFailingCallIsNamedAndTheNextReductionWorks)
         Device device(*cuda().driver, cuda().context, -1);
         const DeviceMemory a = filled(ramp(8, 1));
         const auto reduce = [&] {
-            return device.reduce_async(ReduceOp::kSum, ElementKind::kInt32, test::pointer(a.get()),
-                                       test::pointer(a.get()), test::pointer(a.get()), 8,
-                                       stream_.get());
+            return device.kernels().reduce_async(ReduceOp::kSum, ElementKind::kInt32,
+                                                 test::pointer(a.get()), test::pointer(a.get()),
+                                                 test::pointer(a.get()), 8, stream_.get());
         };
         const Faults faults((std::string(call) + ":1:999").c_str());
         const Status status = reduce();
@@ -208,8 +208,8 @@ TEST_F(DeviceReduceTest, ALimitOfBlocksBoundsEveryKernelAndLeavesItsResult)
     constexpr std::size_t kCount = 5 * 512 * 4; // ints for five blocks, 16 bytes a thread
     const DeviceMemory a = filled(ramp(kCount, 0)), sum = filled(std::vector<int>(kCount, -1));
     const auto blocks_with = [&](int limit, std::size_t count) {
-        device.limit_blocks(limit);
-        EXPECT_TRUE(device
+        device.kernels().limit_blocks(limit);
+        EXPECT_TRUE(device.kernels()
                         .reduce_many_async(ReduceOp::kSum, ElementKind::kInt32,
                                            {{test::pointer(sum.get())}, 1},
                                            {{test::pointer(a.get()), test::pointer(a.get())}, 2},
@@ -224,14 +224,14 @@ TEST_F(DeviceReduceTest, ALimitOfBlocksBoundsEveryKernelAndLeavesItsResult)
     EXPECT_EQ(blocks_with(1, kCount), 1u);
     EXPECT_EQ(blocks_with(2, 4), 1u); // no more than have work
     EXPECT_EQ(blocks_with(1 << 20, kCount), 5u);
-    device.limit_blocks(3);
-    ASSERT_TRUE(device
-                    .copy_kernel_async(test::pointer(sum.get()), test::pointer(a.get()),
-                                       kCount * sizeof(int), Signal{}, stream_.get())
+    device.kernels().limit_blocks(3);
+    ASSERT_TRUE(device.kernels()
+                    .copy_async(test::pointer(sum.get()), test::pointer(a.get()),
+                                kCount * sizeof(int), Signal{}, stream_.get())
                     .ok());
     synchronize();
     EXPECT_EQ(launched_blocks, 3u);
-    device.limit_blocks(0);
+    device.kernels().limit_blocks(0);
     EXPECT_EQ(blocks_with(0, kCount), 5u);
 }
 
@@ -247,7 +247,7 @@ TEST_F(DeviceReduceTest, ThreadsShareOneDevice)
             auto own = device.make_stream();
             const DeviceMemory a = filled(ramp(kCount, i));
             for (int round = 0; round < 20; ++round) {
-                ASSERT_TRUE(device
+                ASSERT_TRUE(device.kernels()
                                 .reduce_async(round % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMax,
                                               ElementKind::kInt32, test::pointer(a.get()),
                                               test::pointer(a.get()), test::pointer(a.get()),

@@ -59,8 +59,8 @@ protected:
     Status sum(const ReduceOutputs &outputs, const ReduceInputs &inputs, std::size_t count,
                const Signal &done)
     {
-        return device_.reduce_many_async(ReduceOp::kSum, ElementKind::kInt32, outputs, inputs,
-                                         count, done, stream_.get());
+        return device_.kernels().reduce_many_async(ReduceOp::kSum, ElementKind::kInt32, outputs,
+                                                   inputs, count, done, stream_.get());
     }
     // In place, as ranks that share a GPU do: every buffer becomes the sum of all.
     void sum_in_place(int ranks, std::size_t count, const Flag &flag)
@@ -93,10 +93,10 @@ protected:
         auto target = device_.make_memory(bytes + to + 1);
         upload(source->get(), content);
         upload(target->get(), std::vector<unsigned char>(bytes + to + 1, 0xa5));
-        ASSERT_TRUE(device_
-                        .copy_kernel_async(test::pointer(target->get() + to),
-                                           test::pointer(source->get() + from), bytes,
-                                           flag.signal(value), stream_.get())
+        ASSERT_TRUE(device_.kernels()
+                        .copy_async(test::pointer(target->get() + to),
+                                    test::pointer(source->get() + from), bytes, flag.signal(value),
+                                    stream_.get())
                         .ok());
         flag.wait_for(value);
         std::vector<unsigned char> wanted(to, 0xa5);
@@ -172,7 +172,8 @@ TEST_F(DeviceSignalTest, TheFlagIsSetForNoElementsToo)
     const Flag flag(device_, stream_.get());
     ASSERT_TRUE(sum({{nullptr}, 1}, {{nullptr}, 1}, 0, flag.signal(3)).ok());
     flag.wait_for(3);
-    ASSERT_TRUE(device_.copy_kernel_async(nullptr, nullptr, 0, flag.signal(4), stream_.get()).ok());
+    ASSERT_TRUE(
+        device_.kernels().copy_async(nullptr, nullptr, 0, flag.signal(4), stream_.get()).ok());
     flag.wait_for(4);
 }
 
@@ -180,7 +181,7 @@ TEST_F(DeviceSignalTest, NoElementsAndNoFlagAreNoDriverCall)
 {
     const CallCount calls;
     EXPECT_TRUE(sum({}, {}, 0, Signal{}).ok());
-    EXPECT_TRUE(device_.copy_kernel_async(nullptr, nullptr, 0, Signal{}, stream_.get()).ok());
+    EXPECT_TRUE(device_.kernels().copy_async(nullptr, nullptr, 0, Signal{}, stream_.get()).ok());
     EXPECT_EQ(calls.get(), 0u);
 }
 
@@ -202,10 +203,10 @@ TEST_F(DeviceSignalTest, CopiesFromPinnedMemory)
     const PinnedMemory from = std::move(*device_.make_pinned(64));
     std::memset(from.get(), 0x5a, 64);
     const DeviceMemory to = filled(ramp(16, 0));
-    ASSERT_TRUE(device_
-                    .copy_kernel_async(test::pointer(to.get()), from.get(), 64, flag.signal(1),
-                                       stream_.get())
-                    .ok());
+    ASSERT_TRUE(
+        device_.kernels()
+            .copy_async(test::pointer(to.get()), from.get(), 64, flag.signal(1), stream_.get())
+            .ok());
     flag.wait_for(1);
     EXPECT_EQ(download<int>(to.get(), 16), std::vector<int>(16, 0x5a5a5a5a));
 }
@@ -214,14 +215,14 @@ TEST_F(DeviceSignalTest, APreparedKernelIsOneDriverCall)
 {
     const Flag flag(device_, stream_.get());
     const DeviceMemory a = filled(ramp(8, 1)), b = filled(ramp(8, 1));
-    ASSERT_TRUE(device_.load_kernels().ok());
+    ASSERT_TRUE(device_.kernels().load().ok());
     const CallCount calls;
     ASSERT_TRUE(
         sum({{test::pointer(a.get())}, 1}, {{test::pointer(a.get())}, 1}, 8, flag.signal(1)).ok());
     EXPECT_EQ(calls.get(), 1u);
-    ASSERT_TRUE(device_
-                    .copy_kernel_async(test::pointer(b.get()), test::pointer(a.get()), 32,
-                                       flag.signal(2), stream_.get())
+    ASSERT_TRUE(device_.kernels()
+                    .copy_async(test::pointer(b.get()), test::pointer(a.get()), 32, flag.signal(2),
+                                stream_.get())
                     .ok());
     EXPECT_EQ(calls.get(), 2u);
     synchronize();
@@ -231,13 +232,13 @@ TEST_F(DeviceSignalTest, FailuresAreNamed)
 {
     const DeviceMemory a = filled(ramp(8, 1)), b = filled(ramp(8, 1));
     const auto copy = [&] {
-        return device_.copy_kernel_async(test::pointer(b.get()), test::pointer(a.get()), 32,
-                                         Signal{}, stream_.get());
+        return device_.kernels().copy_async(test::pointer(b.get()), test::pointer(a.get()), 32,
+                                            Signal{}, stream_.get());
     };
     {
         Device device(*cuda().driver, cuda().context, -1);
         const Faults faults("cuModuleGetFunction:2:999");
-        const Status failed = device.load_kernels();
+        const Status failed = device.kernels().load();
         ASSERT_FALSE(failed.ok());
         EXPECT_EQ(
             failed.message().find(

@@ -21,7 +21,7 @@ namespace hetcoll {
 class DeviceBounce final : public model::PullsOnly {
 public:
     using PullsOnly::PullsOnly;
-    [[nodiscard]] DeviceBounce *device() noexcept { return this; }
+    [[nodiscard]] DeviceBounce &kernels() noexcept { return *this; }
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
     [[nodiscard]] bool direct() const noexcept { return false; }
     void finish() noexcept {}
