@@ -117,7 +117,7 @@ public:
     void take_primary(int ordinal) noexcept { primary_of_ = ordinal; }
     [[nodiscard]] Kernels &kernels() noexcept { return kernels_; }
 
-    // Of streams that are made without saying another.
+    // The priority of streams that are made without another one.
     [[nodiscard]] StreamOrder order() const noexcept { return order_; }
     // Highest priority; blocking or not by the order.
     [[nodiscard]] Result<StreamHandle> make_stream() const { return make_stream(order_); }

@@ -3,7 +3,7 @@
 // is mapped here is read directly, in a channel. Nothing here waits; the executor polls.
 //
 // Per direction and channel the slots are used in turn, and the operations of one direction
-// complete in the order in which they were started. So do those of a channel that are of one step.
+// complete in the order in which they were started. Those of a channel that are of one step do too.
 #pragma once
 
 #include "base/element.h"
@@ -21,7 +21,7 @@ struct UserReduce {
     void *context = nullptr;
 };
 
-// What a received chunk does to the buffers, see Bounce::start_apply().
+// The effect of a received chunk on the buffers, see Bounce::start_apply().
 struct Apply {
     bool reduce;         // false: dst = received
     bool received_first; // dst = op(received, local) instead of op(local, received)
@@ -33,7 +33,7 @@ struct Apply {
     UserReduce user{}; // instead of `op`, if it is set: host memory only
 };
 
-// What is read from peers' memory or from slots: dst = the fold of the inputs, in their order; one
+// A read from peers' memory or from slots: dst = the fold of the inputs, in their order; one
 // input is copied.
 struct Pull {
     ReduceOp op;
@@ -68,7 +68,7 @@ public:
     // Where the message of a receive slot goes; then what to do with it.
     [[nodiscard]] virtual void *landing(int slot) noexcept = 0;
     virtual Status start_apply(int slot, const Apply &apply) = 0;
-    // Several messages at once, each in a slot among the inputs; apply_done(slot) tells when.
+    // Several messages together, each in a slot among the inputs; apply_done(slot) tells when.
     virtual Status start_fold(int slot, const Pull &fold) = 0;
     [[nodiscard]] virtual Result<bool> apply_done(int slot) = 0;
 

@@ -139,7 +139,7 @@ Result<MappedCall::Copy> MappedCall::plan_in(const Scratch &memory)
     return input_ == buffers_.send ? Copy{} : Copy{.to = memory.data(), .from = buffers_.send};
 }
 
-// The result goes beside the input, which a call may need once more. False: it cannot.
+// The result goes next to the input, which a call may need once more. False: it cannot.
 bool MappedCall::plan_beside(DeviceWork &gpu)
 {
     shared_input_ = describe(buffers_.recv, buffers_.recv_info, buffers_.bytes);
@@ -331,7 +331,7 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
     const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
     Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced,
                                                         buffers_.bytes, *gpu_->device(), lease_);
-    if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // for ever
+    if (buffers_.stands_in != nullptr && mapped.ok() && *mapped == nullptr) { // it stays so
         mapped =
             error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
     }

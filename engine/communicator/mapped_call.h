@@ -35,7 +35,7 @@ public:
     // Decides which memory stands for the vectors. The context of `gpu` is current. The caller
     // makes the copy that it returns, waits for it, and publishes.
     Result<Copy> plan(Algorithm algorithm, const Buffers &buffers, DeviceWork &gpu);
-    // Announces them. True if some peer may have to map them anew.
+    // Announces them. True if some peer may have to map them again.
     [[nodiscard]] bool publish();
     // The result's last copy, if it is not where the application wants it.
     [[nodiscard]] Copy copy_out() const noexcept;
