@@ -491,7 +491,6 @@ TEST(HierarchicalTest, EachSegmentHasAChannelAndBlocksOfItsOwn)
     }
 }
 
-// docs/internals/schedules.md shows it.
 TEST(HierarchicalTest, AScheduleIsReadable)
 {
     EXPECT_EQ(print_schedule(build_hierarchical(0, nodes_of({3, 2}), {})),
