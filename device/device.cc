@@ -2,6 +2,7 @@
 
 #include "base/padding.h"
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 
@@ -11,6 +12,15 @@ namespace {
 std::uintptr_t bits(const void *pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 CUdeviceptr address(const void *pointer) { return static_cast<CUdeviceptr>(bits(pointer)); }
+
+// Names the size, which tells whether this call took too much or others before it.
+Status allocation_status(const Driver &driver, CUresult result, const char *call, const char *doing,
+                         std::size_t bytes, const char *memory)
+{
+    std::array<char, 96> text{};
+    std::snprintf(text.data(), text.size(), "%s %zu bytes of %s", doing, bytes, memory);
+    return driver_status(driver, result, call, text.data());
+}
 
 } // namespace
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kThreads = 512; // as the kernels' launch bounds allow
 // Blocks that a multiprocessor of 2048 threads has room for. The many-input kernels take twice the
-// registers, because they have twice the loads in flight.
+// registers, to have many loads in flight.
 constexpr int kFull = 4;
 constexpr int kFullOfMany = 2;
 
