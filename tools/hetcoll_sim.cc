@@ -9,6 +9,7 @@
 #include "measure/host.h"
 #include "measure/output_file.h"
 #include "measure/progress.h"
+#include "plan/describe.h"
 #include "sim/bound.h"
 #include "sim/cluster_file.h"
 #include "sim/in_network.h"
@@ -190,10 +191,14 @@ private:
             }
             ranks.query.links.by_adapters = true;
         }
+        const auto count = [](int number, const char *what) {
+            return counted(static_cast<std::size_t>(number), what);
+        };
         if (options_.describe) {
             begin(*cluster);
-            std::fprintf(text_, "%d ranks on %d nodes in %s\n", ranks.size(), cluster->node_count(),
-                         counted(cluster->rack_count(), "rack").c_str());
+            std::fprintf(text_, "%s on %s in %s\n", count(ranks.size(), "rank").c_str(),
+                         count(cluster->node_count(), "node").c_str(),
+                         count(cluster->rack_count(), "rack").c_str());
             return {};
         }
         if (ranks.size() < 2) {
@@ -201,11 +206,10 @@ private:
         }
         const std::size_t weights = shares_.weights.size();
         if (weights != 0 && weights != static_cast<std::size_t>(ranks.size())) {
-            return error(
-                Errc::kInvalid,
-                "--shares names %zu shares, and %d nodes of %s have %d ranks: give one for "
-                "each, or auto",
-                weights, cluster->node_count(), options_.topology.c_str(), ranks.size());
+            return error(Errc::kInvalid,
+                         "--shares names %s for %s on %s of %s: give one for each rank, or auto",
+                         counted(weights, "share").c_str(), count(ranks.size(), "rank").c_str(),
+                         count(cluster->node_count(), "node").c_str(), options_.topology.c_str());
         }
         const std::vector<Asked> asked = asked_algorithms(options_, ranks);
         begin(*cluster);

@@ -2,6 +2,7 @@
 
 #include "measure/command_line.h"
 #include "measure/json_document.h"
+#include "plan/describe.h"
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 
@@ -54,8 +55,9 @@ std::string call_text(const LiveRank &rank)
 
 std::string print(const LivePage &page, const std::string &host)
 {
-    std::string text = format("communicator %u: %d ranks, %zu of them here on %s", page.comm_id,
-                              page.ranks, page.here.size(), host.c_str());
+    std::string text = format("communicator %u: %s, %zu of them here on %s", page.comm_id,
+                              counted(static_cast<std::size_t>(page.ranks), "rank").c_str(),
+                              page.here.size(), host.c_str());
     const std::vector<int> behind = ranks_behind(page);
     for (std::size_t i = 0; i < behind.size(); ++i) {
         text += format(

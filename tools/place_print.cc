@@ -1,5 +1,7 @@
 #include "tools/place_print.h"
 
+#include "plan/describe.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdarg>
@@ -124,8 +126,9 @@ std::string print_rank_file(const MixedCluster &cluster, const PlaceAllocation &
                  ":" + std::to_string(ranks);
     }
     const std::size_t stages = allocation.workers[0].stages.size();
-    out = text("# %s: %zu workers of %zu stages; rank = worker * %zu + stage\n",
-               policy_name(allocation.policy), allocation.workers.size(), stages, stages);
+    out = text("# %s: %s of %s; rank = worker * %zu + stage\n", policy_name(allocation.policy),
+               counted(allocation.workers.size(), "worker").c_str(),
+               counted(stages, "stage").c_str(), stages);
     out += "# mpirun -H " + hosts + " -n " + std::to_string(stages * allocation.workers.size()) +
            " --rankfile FILE ...\n";
     std::size_t rank = 0;

@@ -30,8 +30,8 @@ void print_sim_heading(std::FILE *to)
 {
     std::fprintf(to, "#%10s %-21s %-6s %10s %7s %7s %5s %5s %10s %10s %6s\n", "size", "algorithm",
                  "path", "time", "algbw", "busbw", "ranks", "nodes", "model", "bound", "ratio");
-    std::fprintf(to, "#%10s %-21s %-6s %10s %7s %7s %5s %5s %10s %10s %6s\n", "(B)", "", "", "(us)",
-                 "(GB/s)", "(GB/s)", "", "", "(us)", "(us)", "");
+    std::fprintf(to, "#%10s %-21s %-6s %10s %7s %7s %5s %5s %10s %10s\n", "(B)", "", "", "(us)",
+                 "(GB/s)", "(GB/s)", "", "", "(us)", "(us)");
 }
 
 void print_sim_row(std::FILE *to, const SimRow &row)
