@@ -5,6 +5,11 @@ set -u
 
 says 0 'gpu0     X   NV2   NV2' --topology "$machines/dgx1v.topology:0,3,4"
 says 0 'DGX A100: 8 gpu, 6 nvswitch' --topology "$machines/dgxa100.topology"
+says 0 '      mlx5_0  mlx5_1' --topology "$machines/dgxa100.topology" # a table of their own
+for machine in dgx1v dgx2 dgxa100 dgxh100 pcie8; do
+    "$info" topology "$machines/$machine.topology" >"$work/out" 2>&1 && [ "$(wc -L <"$work/out")" -le 100 ]
+    verdict $? "the links of $machine are at most 100 columns wide"
+done
 says 0 'graph topology {' --topology "$machines/pcie8.topology" --dot
 says 0 '</svg>' --topology "$machines/dgx2.topology" --svg
 says 2 'write one of topology, explain, '

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <set>
 
 namespace hetcoll {
@@ -20,24 +21,41 @@ const char *distance_word(Distance distance)
 
 using Row = std::vector<std::string>;
 
-// Columns as wide as their widest cell: the first one to the left, the others to the right.
-std::string print_table(const std::vector<Row> &rows)
+// Columns as wide as their widest cell: the first one to the left, the others to the right. What
+// is wider than a terminal is several tables below each other, each with the first column. Then
+// column `split` begins one.
+std::string print_table(const std::vector<Row> &rows, std::size_t split)
 {
-    std::vector<std::size_t> width;
+    constexpr std::size_t kMostWidth = 100;
+    std::vector<std::size_t> width(rows[0].size());
     for (const Row &row : rows) {
-        width.resize(std::max(width.size(), row.size()), 0);
         for (std::size_t c = 0; c < row.size(); ++c) {
             width[c] = std::max(width[c], row[c].size());
         }
     }
+    const auto first_columns = [&width](std::size_t count, std::size_t gap) {
+        return std::accumulate(width.begin(), width.begin() + static_cast<std::ptrdiff_t>(count),
+                               (count - 1) * gap);
+    };
+    const std::size_t first = split > 0 ? split : width.size();
+    const std::size_t gap = first_columns(first, 2) <= kMostWidth ? 2 : 1;
+    const bool fits = first_columns(width.size(), gap) <= kMostWidth;
     std::string text;
-    for (const Row &row : rows) {
-        std::string line;
-        for (std::size_t c = 0; c < row.size(); ++c) {
-            const std::string blank(width[c] - row[c].size(), ' ');
-            line += c == 0 ? row[c] + blank : "  " + blank + row[c];
+    for (std::size_t begin = 1; begin < width.size();) {
+        std::size_t end = begin, used = width[0];
+        while (end < width.size() && (end == begin || used + gap + width[end] <= kMostWidth) &&
+               (end == begin || end != split || fits)) {
+            used += gap + width[end++];
         }
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        text += begin == 1 ? "" : "\n";
+        for (const Row &row : rows) {
+            std::string line = row[0] + std::string(width[0] - row[0].size(), ' ');
+            for (std::size_t c = begin; c < end; ++c) {
+                line += std::string(gap + width[c] - row[c].size(), ' ') + row[c];
+            }
+            text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        }
+        begin = end;
     }
     return text;
 }
@@ -122,7 +140,8 @@ std::string print_matrix(const Topology &topology)
         kinds.push_back(std::move(kind));
         rates.push_back(std::move(rate));
     }
-    return print_table(kinds) + "\n" + print_table(rates) + "\n" + print_legend(words) +
+    return print_table(kinds, 1 + gpus.size()) + "\n" + print_table(rates, 0) + "\n" +
+           print_legend(words) +
            "host  memory of the nearest CPU, pinned; every rate is one way, alone\n";
 }
 
