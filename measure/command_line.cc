@@ -92,7 +92,7 @@ public:
             std::string item = option->get_name() + make_option_opts(option) +
                                (text.empty() ? text : " (" + text + ")");
             std::replace(item.begin(), item.end(), ' ', kKept);
-            words += (words.empty() ? "As coll_hetcoll_...: " : "; ") + item;
+            words += (words.empty() ? "As the parameter coll_hetcoll_NAME: " : "; ") + item;
         }
         std::string lines = in_lines(words, 0) + "\n";
         std::replace(lines.begin(), lines.end(), kKept, ' ');

@@ -343,7 +343,7 @@ void add_explain_options(CommandLine &line, ExplainRequest &request, CallRequest
         .as_parameter();
     line.add_flag("--mixed", request.mixed,
                   "some ranks reduce host memory, the others device memory");
-    line.add_option("--accumulate", request.accumulate, "with --element 2")
+    line.add_option("--accumulate", request.accumulate)
         .check(one_of({"float", "element"}))
         .type_name("NAME")
         .as_parameter();
