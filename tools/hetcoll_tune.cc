@@ -1,11 +1,11 @@
 // hetcoll_tune: measures hetcoll's algorithms on this machine, job by job, and makes the tuning
 // table from it. An error is one line, and then there is no new table.
+#include "base/counted.h"
 #include "base/installed.h"
 #include "measure/command_line.h"
 #include "measure/cpu_path.h"
 #include "measure/output_file.h"
 #include "measure/own_path.h"
-#include "plan/describe.h"
 #include "tools/child.h"
 #include "tools/report.h"
 #include "tools/this_machine.h"

@@ -1,8 +1,8 @@
 #include "tools/info_live.h"
 
+#include "base/counted.h"
 #include "measure/command_line.h"
 #include "measure/json_document.h"
-#include "plan/describe.h"
 #include "tools/info_call.h"
 #include "tools/live_pages.h"
 

@@ -5,7 +5,6 @@
 #include "measure/json_document.h"
 #include "measure/named_files.h"
 #include "measure/output_file.h"
-#include "plan/describe.h"
 #include "tools/perfetto.h"
 #include "tools/report_parts.h"
 #include "tools/trace_calls.h"
@@ -75,13 +74,18 @@ std::string print_amount(double bytes)
 
 std::string print_totals(const TraceJob &job, const Totals &totals)
 {
-    const double ranks = static_cast<double>(totals.ranks.size());
-    const double in_calls_s = static_cast<double>(totals.ns) * 1e-9 / ranks;
-    const double all_s = totals.last_s - totals.first_s;
-    std::string text = format(
-        "%llu calls of %s in %.3f s; a rank was in them for %.3f s (%.1f %%)\n",
-        static_cast<unsigned long long>(totals.calls), counted(totals.ranks.size(), "rank").c_str(),
-        all_s, in_calls_s, all_s > 0 ? 100 * in_calls_s / all_s : 0.0);
+    double in_them_s = 0;
+    for (const TraceProcess &process : job.processes) {
+        in_them_s += in_calls_s(process);
+    }
+    const std::size_t ranks = job.processes.size();
+    std::string text = format("%s of %s in %.3f s; a rank was in them for %.3f s (%.1f %%)\n",
+                              counted(job.calls, "call").c_str(), counted(ranks, "rank").c_str(),
+                              job.last_s - job.first_s, in_them_s / static_cast<double>(ranks),
+                              percent_in_calls(job));
+    for (const std::string &doubt : doubts_about(job, find_gatherings(job))) {
+        text += "note: " + doubt + "\n";
+    }
     for (const auto &[reason, calls] : totals.staged) {
         text += format("%llu staged: %s\n", static_cast<unsigned long long>(calls), reason.c_str());
     }

@@ -1,6 +1,6 @@
 #include "tools/place_print.h"
 
-#include "plan/describe.h"
+#include "base/counted.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 #include "tools/sim_report.h"
 
+#include "base/counted.h"
 #include "measure/json_document.h"
 #include "plan/describe.h"
 

@@ -1,6 +1,7 @@
 #include "engine/communicator/story.h"
 
 #include "base/counted.h"
+#include "engine/meeting/flags.h"
 #include "engine/process/trace.h"
 #include "machine/topology_links.h"
 
