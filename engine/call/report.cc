@@ -50,6 +50,13 @@ void CallReport::serve_staged(hetcoll_staged_reason reason) noexcept
     serve(HETCOLL_CALLS_STAGED);
 }
 
+void CallReport::tell_gpu(const PointerInfo &device) noexcept
+{
+    if (process_.log().enabled(1)) {
+        hetcoll::tell_gpu(process_, device);
+    }
+}
+
 void CallReport::end(int result, Flags said) noexcept
 {
     record.ns = now_ns() - record.start_ns;

@@ -29,12 +29,7 @@ public:
     // Open MPI does, on copies in host memory.
     void serve_staged(hetcoll_staged_reason reason) noexcept;
     // The story names the GPU of this rank's first call on device memory.
-    void tell_gpu(const PointerInfo &device) noexcept
-    {
-        if (process_.log().enabled(1)) {
-            hetcoll::tell_gpu(process_, device);
-        }
-    }
+    void tell_gpu(const PointerInfo &device) noexcept;
     // Call it one time. The record gets what this rank said of its memory.
     void end(int result, Flags said) noexcept;
 

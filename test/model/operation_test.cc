@@ -140,6 +140,7 @@ const Log &CallReport::log() const noexcept
 void CallReport::begin(const hetcoll_call &) noexcept {}
 void CallReport::serve(hetcoll_counter) noexcept {}
 void CallReport::serve(Algorithm) noexcept {}
+void CallReport::tell_gpu(const PointerInfo &) noexcept {}
 void CallReport::end(int, Flags) noexcept {}
 
 } // namespace hetcoll
