@@ -82,8 +82,8 @@ m=engine/meeting/meeting.cc
 mutant meeting "arrived loaded relaxed" $m '/all_arrived() noexcept/,/^}/s/memory_order_acquire/memory_order_relaxed/'
 mutant meeting "arrived stored relaxed" $m 's/arrived.store(number_, std::memory_order_release)/arrived.store(number_, std::memory_order_relaxed)/'
 mutant meeting "flags not doubled" $m 's/said\[[^]]*\]/said[0]/'
-mutant meeting "payload not doubled" $m 's/payload\[[^]]*\]/payload[0]/g'
-mutant meeting "sum not doubled" $m 's/\([.>]\)sum\[[^]]*\]/\1sum[0]/g'
+mutant meeting "payload not doubled" engine/meeting/node_group.h 's/payload\[turn\]/payload[0]/'
+mutant meeting "sum not doubled" engine/meeting/node_group.h 's/sum\[turn\]/sum[0]/'
 mutant meeting "the number before the flags" $m '/own.said\[number_ % 2\] = flags;/{h;d};/own.arrived.store/{G}'
 mutant meeting "nobody may be ahead" $m 's/ && arrived != number_ + 1//'
 mutant meeting "released loaded relaxed" $m 's/released.load(std::memory_order_acquire)/released.load(std::memory_order_relaxed)/'
@@ -95,7 +95,7 @@ mutant meeting "the last rank is left out" $m 's/seen_ < group_->local_size()/se
 
 e=engine/communicator/pull_channels.cc
 mutant executor "peers' progress loaded relaxed" $e '/::progress_of_peer/,/^}/s/memory_order_acquire/memory_order_relaxed/'
-mutant executor "offers stored relaxed" $e 's/store(ready, std::memory_order_release)/store(ready, std::memory_order_relaxed)/'
+mutant executor "offers stored relaxed" $e '/store(ready,$/,/;/s/memory_order_release/memory_order_relaxed/'
 mutant executor "all is offered at once" $e 's/ready = steps_.ready_bytes(offer.step);/ready = steps_.extent(offer.step).bytes;/'
 mutant executor "ends before peers have read" engine/communicator/executor.cc 's/ || (!stopped_ .*all_are_read())//'
 mutant executor "pulls what is not offered" $e 's/progress_of_peer(i) < end/progress_of_peer(i) < 1/'
