@@ -56,7 +56,7 @@ bench/mpi_trace.so: bench/mpi_trace.la
 CLEANFILES += bench/horovod_half.so bench/mpi_trace.so
 EXTRA_DIST += bench/horovod_replay.sh bench/horovod_step.sh bench/traces test/mpi/traces_test.sh
 
-EXTRA_DIST += bench/draw_pictures.py bench/draw_regions.py bench/job.sh bench/demo.sh bench/host_overhead.sh bench/compare_builds.sh bench/instructions.sh bench/driver_calls.sh bench/small_vectors.sh bench/stream_order.sh bench/aggregator_bench.sh bench/aggregator_tls_bench.sh bench/wsp_bench.sh bench/link_model.sh bench/unequal_links.sh bench/scaling.sh bench/compare_sims.py bench/closed_forms.sh bench/choice_sweep.sh bench/table_check.sh bench/emulated_choice.sh bench/papers.sh bench/papers bench/results
+EXTRA_DIST += bench/draw_pictures.py bench/draw_regions.py bench/job.sh bench/demo.sh bench/host_overhead.sh bench/build_times.sh bench/compare_builds.sh bench/instructions.sh bench/driver_calls.sh bench/small_vectors.sh bench/stream_order.sh bench/aggregator_bench.sh bench/aggregator_tls_bench.sh bench/wsp_bench.sh bench/link_model.sh bench/unequal_links.sh bench/scaling.sh bench/compare_sims.py bench/closed_forms.sh bench/choice_sweep.sh bench/table_check.sh bench/emulated_choice.sh bench/papers.sh bench/papers bench/results
 
 # Tables against fresh measurements; choices without one against all algorithms.
 TESTS += bench/table_check_test.sh bench/emulated_choice_test.sh

@@ -192,7 +192,7 @@ void Story::tell(const Log &log, const CallRecord &record, std::size_t small_lim
     if (log.enabled(2)) {
         std::snprintf(number, sizeof number, " %u", record.comm_id);
     }
-    hetcoll::log(log, larger ? 1 : 2,
+    hetcoll::log(log, first ? 1 : 2,
                  "hetcoll: communicator%s of %s: %s of %zu bytes by %s, path %s%s", number,
                  counted(record.comm_size, "rank").c_str(), record.call, record.bytes,
                  algorithm_of(record), path_name(path_of(record)), chunks);

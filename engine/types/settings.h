@@ -50,11 +50,11 @@
         "coherent. docs/internals/latency.md")                                                     \
     HETCOLL_PARAMETER(INT, cpu_write_limit, -1,                                                    \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
-        "The same of writing results. -1: as measured, else 16384")                                \
+        "Like cpu_read_limit, but for writing results. -1: as measured, else 16384")               \
     HETCOLL_PARAMETER(BYTES, chunk_bytes, 0,                                                       \
         HETCOLL_RANGE(HETCOLL_MIN_CHUNK, HETCOLL_MAX_CHUNK, "to choose"), LEAST, FIRST_CALL,       \
         SPEED, 5,                                                                                  \
-        "Most bytes in one message, 4096 to 64M; 0: by size")                                      \
+        "Largest message in bytes, 4096 to 64M. 0: by size")                                       \
     HETCOLL_PARAMETER(TEXT, algorithm, "auto", NULL, LEAST, FIRST_CALL, SPEED, 5,                  \
         "Algorithm to use wherever it can run: auto (by table or price, docs/tuning.md)"           \
         HETCOLL_ALGORITHMS(HETCOLL_COMMA_NAME))                                                    \
