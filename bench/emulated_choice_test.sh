@@ -10,7 +10,7 @@ out=$(MACHINES='pcie8:0-1 2 1  pcie8:0 1 2' SIZES=64K ITERATIONS=1 SCALE=0.1 \
 }
 failures=0
 for line in 'pcie8:0-1 +2 +1' 'pcie8:0 +2 +2'; do
-    if grep -qE "^$line +64K +[0-9]+ +[a-z_]+ +[0-9]+ +[0-9.]+ [0-9.]+" <<<"$out"; then
+    if grep -qE "^$line +64K +[0-9]+ +[a-z_0-9]+ +[0-9]+ +[0-9.]+ [0-9.]+" <<<"$out"; then
         echo "ok    a ratio for $line"
     else
         echo "FAIL  no ratio for $line in: $out"
