@@ -37,7 +37,7 @@ mkdir "$work/small"
 check 'bench/table_check.sh makes two tables' bash "$HETCOLL_SRCDIR/bench/table_check.sh" --small "$build" "$work/small"
 cd "$work/small" || exit 1
 for table in a b; do
-    check "rules of table $table" grep -qE "^  $table  1 node : [a-z_]+( to [0-9]+, [a-z_]+)*$" table_check.txt
+    check "rules of table $table" grep -qE "^  $table  1 node : [a-z_0-9]+( to [0-9]+, [a-z_0-9]+)*$" table_check.txt
     check "table $table is checked" grep -qE "^table_check-$table.json against .*: [1-9][0-9]* choices, [0-9]+ exc" table_check.txt
 done
 check 'of both numbers of nodes' grep -q '"nodes_min": 2' table_check-a.json

@@ -27,7 +27,7 @@ once 4 'hetcoll: GPU [^ ]+ [0-9a-f:.]+(, NUMA [0-9]+)?, CUDA driver [0-9.]+, emu
 once 1 'ranks 0 to 3 of this node: 4 GPUs, links mixed [0-9a-f]+, at least [0-9.]+ GB/s between two of them'
 once 1 "ranks 0 to 3 read (and write )?each other's GPU memory"
 once 1 'algorithms go by the price of the links, as there is no tuning table'
-once 1 'communicator of 4 ranks: allreduce of 100000 bytes by [a-z_]+, path mapped'
+once 1 'communicator of 4 ranks: allreduce of 100000 bytes by [a-z_0-9]+, path mapped'
 host=$(hostname | cut -d. -f1)
 [ "$(grep -cE "(^|\] )$host:[0-3] hetcoll: " "$work/lines")" -eq "$(grep -c . "$work/lines")" ]
 verdict $? 'every line begins with host and rank'
@@ -37,7 +37,7 @@ verdict $? 'no line is there twice'
 # shellcheck disable=SC2086
 job -n 1 --mca coll_hetcoll_verbose 1 $bench 1M
 once 1 'communicator of 1 rank: Allreduce on device memory: hetcoll'
-once 1 'communicator of 1 rank: allreduce of 1048576 bytes by [a-z_]+, path'
+once 1 'communicator of 1 rank: allreduce of 1048576 bytes by [a-z_0-9]+, path'
 
 # A small call, too, says which GPU each rank has, and who served it.
 # shellcheck disable=SC2086
