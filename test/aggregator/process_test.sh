@@ -279,7 +279,7 @@ rdma()
     check "... to the first from its ranks and from its spine" fields_are a.out by_rdma 192
     check "... to the spine from the first" fields_are spine.out by_rdma 48
     check "... to the other from nobody" fields_are b.out by_rdma 0
-    check "... whose ranks say so" says w3.err "no RDMA, vectors go over TLS: the aggregator offers none"
+    check "... whose ranks say so" says w3.err "no RDMA, vectors go over TLS: the aggregator offers no fitting device"
     check "... and nobody else does" eval '! grep -q RDMA "$work"/[ab].err "$work/spine.err" "$work/w0.err"'
 
     mkdir "$work/broken" && echo 'no library' >"$work/broken/libucp.so.0"

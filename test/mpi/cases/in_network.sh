@@ -52,7 +52,7 @@ if [ -x "$build/hetcoll_aggregator" ]; then
         with_ rdma 3 ob1 "$served" in_network
         with_on 0,0,1,1 rdma 4 ob1 "$served" in_network
         with_ rdma 3 ob1 "$served" nonblocking
-        message='hetcoll: aggregators: no RDMA, vectors go over TLS: the aggregator offers none' \
+        message='hetcoll: aggregators: no RDMA, vectors go over TLS: the aggregator offers no fitting device' \
             with_ one 3 ob1 "$served --mca coll_hetcoll_aggregator_rdma tcp/lo" in_network
         message='no aggregators on this communicator of 3 ranks from now on, other algorithms serve it: .*aggregator 127' \
             with_ rdma 3 ob1 "$served" in_network killed
