@@ -4,7 +4,6 @@
 #include "measure/command_line.h"
 #include "tuning/json_reader.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
@@ -32,28 +31,22 @@ struct Results {
     std::vector<Measurement> measurements;
 };
 
-const JsonNode *find(const JsonNode &object, const char *name)
-{
-    const auto key = std::find(object.keys.begin(), object.keys.end(), name);
-    return key == object.keys.end() ? nullptr : &object.items[key - object.keys.begin()];
-}
-
 std::string word_of(const JsonNode &object, const char *name)
 {
-    const JsonNode *const found = find(object, name);
+    const JsonNode *const found = find_member(object, name);
     return found != nullptr ? found->string : std::string();
 }
 
 // The median of a result, or of its part `in_place`; 0: there is none.
 double median_of(const JsonNode &timed)
 {
-    const JsonNode *const median = find(timed, "median_us");
+    const JsonNode *const median = find_member(timed, "median_us");
     return median != nullptr && median->real > 0 ? median->real : 0;
 }
 
 void add_result(const JsonNode &result, Results &to)
 {
-    const JsonNode *const bytes = find(result, "bytes");
+    const JsonNode *const bytes = find_member(result, "bytes");
     if (bytes == nullptr) {
         return;
     }
@@ -66,7 +59,7 @@ void add_result(const JsonNode &result, Results &to)
         }
     };
     add(result, "");
-    if (const JsonNode *const in_place = find(result, "in_place"); in_place != nullptr) {
+    if (const JsonNode *const in_place = find_member(result, "in_place"); in_place != nullptr) {
         add(*in_place, "in place");
     }
 }
@@ -86,7 +79,7 @@ Result<Results> read_results(const std::string &path)
         return error(Errc::kInvalid, "%s:%d: %s", path.c_str(), problem.line,
                      problem.cause.c_str());
     }
-    const JsonNode *const list = find(json, "results");
+    const JsonNode *const list = find_member(json, "results");
     if (word_of(json, "tool") != "hetcoll_bench" || list == nullptr) {
         return error(Errc::kInvalid,
                      "%s is not a file of hetcoll_bench: write one with hetcoll_bench --json FILE",

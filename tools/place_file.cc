@@ -37,7 +37,7 @@ public:
 private:
     const JsonNode *need(const JsonNode &object, const char *key, const char *what)
     {
-        const JsonNode *const node = find(object, key);
+        const JsonNode *const node = find_member(object, key);
         if (node == nullptr) {
             fail(object.line, std::string(what) + " has no " + quoted(key));
         }
@@ -46,7 +46,7 @@ private:
     // From `least` on; left alone if the key is not there.
     bool number(const JsonNode &object, const char *key, double least, double *value)
     {
-        const JsonNode *const node = find(object, key);
+        const JsonNode *const node = find_member(object, key);
         if (node == nullptr) {
             return true;
         }
@@ -64,7 +64,7 @@ private:
     }
     bool whole(const JsonNode &object, const char *key, int least, int *value)
     {
-        const JsonNode *const node = find(object, key);
+        const JsonNode *const node = find_member(object, key);
         if (node == nullptr) {
             return true;
         }
@@ -81,7 +81,7 @@ private:
 
     bool has_format(const JsonNode &root)
     {
-        const JsonNode *const format = find(root, "format");
+        const JsonNode *const format = find_member(root, "format");
         return (format != nullptr && format->string == "hetcoll placement 1") ||
                fail(format != nullptr ? format->line : root.line,
                     "'format' must be \"hetcoll placement 1\"");
@@ -117,7 +117,7 @@ bool PlaceFileReader::read_types(const JsonNode &root)
             return false;
         }
         type.memory_mb *= 1000;
-        if (const JsonNode *const model = find(node, "model"); model != nullptr) {
+        if (const JsonNode *const model = find_member(node, "model"); model != nullptr) {
             if (!is(Kind::kString, *model, "'model'")) {
                 return false;
             }
@@ -185,12 +185,12 @@ bool PlaceFileReader::read_node(const JsonNode &node)
                                     : "more than " + std::to_string(kMaxMixedGpus) + " GPUs");
     }
     if (made.cores > 0 && made.cores < static_cast<int>(made.gpus.size())) {
-        return fail(find(node, "cores")->line,
+        return fail(find_member(node, "cores")->line,
                     "node " + quoted(made.name) + " has " + std::to_string(made.cores) +
                         " cores for " + std::to_string(made.gpus.size()) +
                         " GPUs: there is a rank per GPU, and each needs a core of its own");
     }
-    const JsonNode *const topology = find(node, "topology");
+    const JsonNode *const topology = find_member(node, "topology");
     if (topology != nullptr && !read_topology(*topology, made)) {
         return false;
     }

@@ -39,10 +39,7 @@ std::string parse_line(const std::string &line, TraceCall &call)
     if (!read_json(line, &json, &ignored) || json.kind != Kind::kObject) {
         return "it is not a JSON object";
     }
-    const auto find = [&json](const char *name) -> const JsonNode * {
-        const auto key = std::find(json.keys.begin(), json.keys.end(), name);
-        return key == json.keys.end() ? nullptr : &json.items[key - json.keys.begin()];
-    };
+    const auto find = [&json](const char *name) { return find_member(json, name); };
     const auto find_count = [&find](const char *name) -> const JsonNode * {
         const JsonNode *const found = find(name);
         const bool is_count =

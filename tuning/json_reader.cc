@@ -14,6 +14,12 @@
 
 namespace hetcoll {
 
+const JsonNode *find_member(const JsonNode &object, std::string_view key) noexcept
+{
+    const auto at = std::find(object.keys.begin(), object.keys.end(), key);
+    return at == object.keys.end() ? nullptr : &object.items[at - object.keys.begin()];
+}
+
 const char *kind_name(JsonNode::Kind kind) noexcept
 {
     switch (kind) {

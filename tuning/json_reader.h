@@ -23,6 +23,9 @@ struct JsonNode {
     std::vector<std::string> keys; // kObject: of the values, in the file's order, none twice
 };
 
+// The value of an object's key; null if it has none.
+[[nodiscard]] const JsonNode *find_member(const JsonNode &object, std::string_view key) noexcept;
+
 // "a string", "a list": for messages.
 [[nodiscard]] const char *kind_name(JsonNode::Kind kind) noexcept;
 

@@ -26,12 +26,6 @@ std::string JsonWalk::list_of(Names names)
     return list;
 }
 
-const JsonNode *JsonWalk::find(const JsonNode &object, const char *key) noexcept
-{
-    const auto at = std::find(object.keys.begin(), object.keys.end(), key);
-    return at == object.keys.end() ? nullptr : &object.items[at - object.keys.begin()];
-}
-
 bool JsonWalk::fail(int line, std::string cause)
 {
     line_ = line;

@@ -16,8 +16,6 @@ protected:
     // In quotation marks, shortened; a list with commas: for messages.
     [[nodiscard]] static std::string quoted(const std::string &text);
     [[nodiscard]] static std::string list_of(Names names);
-    // Null if the object has no such key.
-    [[nodiscard]] static const JsonNode *find(const JsonNode &object, const char *key) noexcept;
 
     // False, which the caller returns.
     bool fail(int line, std::string cause);

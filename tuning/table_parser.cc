@@ -41,7 +41,7 @@ private:
 
 bool TableReader::text(const JsonNode &object, const char *key, std::string *value)
 {
-    const JsonNode *node = find(object, key);
+    const JsonNode *node = find_member(object, key);
     if (node == nullptr) {
         return true;
     }
@@ -77,7 +77,8 @@ bool TableReader::number(const JsonNode &node, const char *key, std::int64_t *va
 bool TableReader::range(const JsonNode &object, const std::string &name, Range *value)
 {
     const std::string low = name + "_min", high = name + "_max";
-    const JsonNode *min = find(object, low.c_str()), *max = find(object, high.c_str());
+    const JsonNode *min = find_member(object, low.c_str()),
+                   *max = find_member(object, high.c_str());
     if ((min != nullptr && !number(*min, low.c_str(), &value->min)) ||
         (max != nullptr && !number(*max, high.c_str(), &value->max))) {
         return false;
@@ -93,7 +94,7 @@ bool TableReader::range(const JsonNode &object, const std::string &name, Range *
 bool TableReader::word(const JsonNode &object, const char *key, Names known, int *index)
 {
     *index = -1;
-    const JsonNode *node = find(object, key);
+    const JsonNode *node = find_member(object, key);
     if (node == nullptr) {
         return true;
     }
@@ -133,7 +134,8 @@ bool TableReader::read_machine(const JsonNode &node)
     }
     Machine machine;
     machine.line = node.line;
-    const JsonNode *reads = find(node, "cpu_read_bytes"), *writes = find(node, "cpu_write_bytes");
+    const JsonNode *reads = find_member(node, "cpu_read_bytes"),
+                   *writes = find_member(node, "cpu_write_bytes");
     if ((reads == nullptr) != (writes == nullptr)) {
         return fail(node.line, "a machine has 'cpu_read_bytes' and 'cpu_write_bytes', or neither");
     }
@@ -157,7 +159,7 @@ bool TableReader::read_machine(const JsonNode &node)
             return fail(node.line, "machine " + quoted(machine.name) + " is there twice");
         }
     }
-    const JsonNode *facts = find(node, "fingerprint");
+    const JsonNode *facts = find_member(node, "fingerprint");
     if (facts == nullptr) {
         return fail(node.line, "machine " + quoted(machine.name) + " has no 'fingerprint'");
     }
@@ -185,7 +187,7 @@ bool TableReader::read_rule(const JsonNode &node, RuleSet &set)
     }
     SizeRule rule;
     rule.line = node.line;
-    const JsonNode *name = find(node, "alg");
+    const JsonNode *name = find_member(node, "alg");
     if (name == nullptr) {
         return fail(node.line, "a rule has no 'alg'");
     }
@@ -193,13 +195,13 @@ bool TableReader::read_rule(const JsonNode &node, RuleSet &set)
         !algorithm(*name, "alg", kAllAlgorithms, &rule.algorithm)) {
         return false;
     }
-    if (const JsonNode *between = find(node, "between_nodes"); between != nullptr) {
+    if (const JsonNode *between = find_member(node, "between_nodes"); between != nullptr) {
         rule.between_nodes.emplace();
         if (!algorithm(*between, "between_nodes", kBetweenNodesAlgorithms, &*rule.between_nodes)) {
             return false;
         }
     }
-    if (const JsonNode *chunk = find(node, "chunk_bytes"); chunk != nullptr) {
+    if (const JsonNode *chunk = find_member(node, "chunk_bytes"); chunk != nullptr) {
         std::int64_t bytes = 0;
         if (!number(*chunk, "chunk_bytes", &bytes)) {
             return false;
@@ -237,7 +239,7 @@ bool TableReader::read_distribution(const JsonNode &node, RuleSet &set)
         (which == 1 && set.ranks_per_node != Range{}) || (which == 2 && set.nodes != Range{});
     if (twice) {
         return fail(
-            find(node, "comm_rank_distribution")->line,
+            find_member(node, "comm_rank_distribution")->line,
             "'comm_rank_distribution' and a range of nodes or of ranks on each: one of them "
             "is enough");
     }
@@ -280,7 +282,7 @@ bool TableReader::read_set(const JsonNode &node)
         std::none_of(table_.machines.begin(), table_.machines.end(), same)) {
         return fail(node.line, "machine " + quoted(set.machine) + " is not in 'machines'");
     }
-    const JsonNode *rules = find(node, "rules");
+    const JsonNode *rules = find_member(node, "rules");
     if (rules == nullptr) {
         return fail(node.line, "a list of rules has no 'rules'");
     }
@@ -348,7 +350,7 @@ bool TableReader::read(const JsonNode &root)
                       "the table")) {
         return false;
     }
-    const JsonNode *version = find(root, "rule_file_version");
+    const JsonNode *version = find_member(root, "rule_file_version");
     if (version == nullptr || version->kind != Kind::kInteger) {
         return fail(version == nullptr ? root.line : version->line,
                     "it has no number 'rule_file_version', so it is not a table of hetcoll's");
@@ -360,11 +362,11 @@ bool TableReader::read(const JsonNode &root)
                                        (is_newer ? ": a newer hetcoll has written the table"
                                                  : ": an older hetcoll has written the table"));
     }
-    const JsonNode *module = find(root, "module");
+    const JsonNode *module = find_member(root, "module");
     if (module == nullptr || module->string != "hetcoll") {
         return fail(module == nullptr ? root.line : module->line, "'module' is not \"hetcoll\"");
     }
-    if (const JsonNode *machines = find(root, "machines"); machines != nullptr) {
+    if (const JsonNode *machines = find_member(root, "machines"); machines != nullptr) {
         if (!is(Kind::kArray, *machines, "'machines'")) {
             return false;
         }
@@ -374,14 +376,14 @@ bool TableReader::read(const JsonNode &root)
             }
         }
     }
-    const JsonNode *collectives = find(root, "collectives");
+    const JsonNode *collectives = find_member(root, "collectives");
     if (collectives == nullptr) {
         return fail(root.line, "the table has no 'collectives'");
     }
     if (!is_object_of({"allreduce"}, *collectives, "'collectives'")) {
         return false;
     }
-    const JsonNode *lists = find(*collectives, "allreduce");
+    const JsonNode *lists = find_member(*collectives, "allreduce");
     if (lists == nullptr) {
         return fail(collectives->line, "'collectives' has no 'allreduce'");
     }
