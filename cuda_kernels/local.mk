@@ -29,6 +29,7 @@ cuda_kernels_fatbin_sources = \
 	cuda_kernels/packed.cuh \
 	cuda_kernels/reduce.cu \
 	cuda_kernels/reduce.cuh \
+	cuda_kernels/shared_lists.cuh \
 	cuda_kernels/signal.cuh \
 	cuda_kernels/wait.cuh
 EXTRA_DIST += $(cuda_kernels_fatbin_sources)

@@ -3,20 +3,22 @@
 #include "cuda_kernels/floats.cuh"
 #include "cuda_kernels/reduce.cuh"
 #include "cuda_kernels/reduction_list.h"
+#include "cuda_kernels/shared_lists.cuh"
 #include "cuda_kernels/signal.cuh"
 #include "cuda_kernels/wait.cuh"
 
 // The many-input kernels may use 64 registers, so that 1024 threads fit on a multiprocessor.
-#define HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)                                      \
-    extern "C" __global__ void __launch_bounds__(512, 2) hetcoll_reduce_many_##op##_##kind( \
-        const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,           \
-        std::size_t count, const hetcoll::Signal done)                                      \
-    {                                                                                       \
-        if (!hetcoll::is_skipped(done)) {                                                   \
-            hetcoll::reduce_as_thread<hetcoll::Op, hetcoll::element::Kind>(                 \
-                outputs, inputs, count, hetcoll::this_thread(), hetcoll::all_threads());    \
-        }                                                                                   \
-        hetcoll::signal(done);                                                              \
+#define HETCOLL_REDUCE_MANY_KERNEL(Op, op, Kind, kind)                                           \
+    extern "C" __global__ void __launch_bounds__(512, 2) hetcoll_reduce_many_##op##_##kind(      \
+        const hetcoll::ReduceOutputs outputs, const hetcoll::ReduceInputs inputs,                \
+        std::size_t count, const hetcoll::Signal done)                                           \
+    {                                                                                            \
+        if (!hetcoll::is_skipped(done)) {                                                        \
+            const auto all = hetcoll::share_lists(outputs, inputs);                              \
+            hetcoll::reduce_as_thread<hetcoll::Op, hetcoll::element::Kind>(                      \
+                all.outputs, all.inputs, count, hetcoll::this_thread(), hetcoll::all_threads()); \
+        }                                                                                        \
+        hetcoll::signal(done);                                                                   \
     }
 #define HETCOLL_REDUCE_KERNELS(Op, op, Kind, kind)                                                \
     extern "C" __global__ void __launch_bounds__(512)                                             \

@@ -19,12 +19,9 @@ struct OneOutput {
     void *output[1];
 };
 HETCOLL_HD int input_count(const TwoInputs &) { return 2; }
-HETCOLL_HD int input_count(const ReduceInputs &inputs) { return static_cast<int>(inputs.count); }
+HETCOLL_HD int input_count(const ListedInputs &inputs) { return inputs.count; }
 HETCOLL_HD int output_count(const OneOutput &) { return 1; }
-HETCOLL_HD int output_count(const ReduceOutputs &outputs)
-{
-    return static_cast<int>(outputs.count);
-}
+HETCOLL_HD int output_count(const ListedOutputs &outputs) { return outputs.count; }
 
 // How far the loops over the inputs are unrolled: wholly for two, so that the pointers stay in
 // registers.

@@ -9,19 +9,49 @@
 
 namespace hetcoll {
 
-// Most inputs, and most outputs, of one many-input kernel call.
-inline constexpr int kMaxReduceInputs = 16;
+// Most inputs, and most outputs, of one many-input kernel call; and most that fit into its
+// arguments. More are in OperandLists.
+inline constexpr int kMaxReduceInputs = 256;
+inline constexpr int kMaxArgumentInputs = 16;
+
+// Memory for the addresses of inputs and outputs: page-locked, unchanged until the kernel is done.
+struct OperandLists {
+    const void *input[kMaxReduceInputs];
+    void *output[kMaxReduceInputs];
+};
 
 // Arguments of the many-input kernels, passed by value. They have no padding: the emulated GPU
 // looks for addresses in every aligned eight bytes.
 struct ReduceInputs {
-    const void *input[kMaxReduceInputs];
-    std::int64_t count; // 1 to kMaxReduceInputs
+    const void *input[kMaxArgumentInputs];
+    std::int64_t count;                // 1 to kMaxReduceInputs
+    const void *const *list = nullptr; // all of them, if `input` has no room; else not read
 };
 struct ReduceOutputs {
-    void *output[kMaxReduceInputs];
+    void *output[kMaxArgumentInputs];
     std::int64_t count; // 1 to kMaxReduceInputs
+    void *const *list = nullptr;
 };
+
+// The same where all addresses are in one array.
+struct ListedInputs {
+    const void *const *input;
+    int count;
+};
+struct ListedOutputs {
+    void *const *output;
+    int count;
+};
+[[nodiscard]] inline ListedInputs listed(const ReduceInputs &inputs) noexcept
+{
+    return {inputs.count <= kMaxArgumentInputs ? inputs.input : inputs.list,
+            static_cast<int>(inputs.count)};
+}
+[[nodiscard]] inline ListedOutputs listed(const ReduceOutputs &outputs) noexcept
+{
+    return {outputs.count <= kMaxArgumentInputs ? outputs.output : outputs.list,
+            static_cast<int>(outputs.count)};
+}
 
 // How a kernel says that it is done, without an event: *flag becomes `value` after every output was
 // written and every input read for the last time. A thread that sees the value with an acquire load

@@ -1,6 +1,7 @@
 #include "device/kernels.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace hetcoll {
 namespace {
@@ -200,13 +201,12 @@ Status Kernels::reduce_many_async(ReduceOp op, ElementKind kind, const ReduceOut
     if (!function.ok()) {
         return function.take_status();
     }
-    std::uintptr_t all_bits = 0;
-    for (int i = 0; i < inputs.count; ++i) {
-        all_bits |= bits(inputs.input[i]);
-    }
-    for (int i = 0; i < outputs.count; ++i) {
-        all_bits |= bits(outputs.output[i]);
-    }
+    const ListedInputs in = listed(inputs);
+    const ListedOutputs out = listed(outputs);
+    const auto union_of_bits = [](std::uintptr_t all, const void *one) { return all | bits(one); };
+    const std::uintptr_t all_bits =
+        std::accumulate(in.input, in.input + in.count, std::uintptr_t{0}, union_of_bits) |
+        std::accumulate(out.output, out.output + out.count, std::uintptr_t{0}, union_of_bits);
     // The driver reads the arguments before the launch returns; its prototype lacks the const.
     void *arguments[] = {const_cast<ReduceOutputs *>(&outputs), const_cast<ReduceInputs *>(&inputs),
                          &count, const_cast<Signal *>(&done)};

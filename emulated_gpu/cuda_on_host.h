@@ -86,6 +86,13 @@ public:
         function_(to_, start, bytes, EMULATED_GPU_READS | EMULATED_GPU_WRITES);
     }
 
+    // Reads addresses and follows them.
+    template <class Pointer> void addresses(const Pointer *start, std::size_t count) const
+    {
+        static_assert(std::is_pointer_v<Pointer> && sizeof(Pointer) == 8);
+        function_(to_, start, count * sizeof *start, EMULATED_GPU_READS | EMULATED_GPU_ADDRESSES);
+    }
+
     // The flag that the kernel writes last, or null for none.
     void signals(const void *flag, std::size_t bytes) const
     {

@@ -162,6 +162,10 @@ bool add_range(const emulated_gpu_kernel &kernel, const TouchedRange &range, con
         footprint.flags.push_back({reachable(range.start), range.bytes});
         return true; // control words take no turns on a link
     }
+    if ((range.access & EMULATED_GPU_ADDRESSES) != 0) {
+        footprint.lists.push_back(
+            {reachable(range.start), std::vector<Address>(range.bytes / sizeof(Address))});
+    }
     const int here = settings().physical_device[context.device];
     const bool on_device = span.place == Place::kDevice || span.place == Place::kManaged;
     if ((range.access & EMULATED_GPU_READS) != 0) {
@@ -195,6 +199,15 @@ bool read_footprint(const emulated_gpu_kernel &kernel, const emulated_gpu_launch
     return std::all_of(footprint.ranges.begin(), footprint.ranges.end(), [&](const auto &range) {
         return add_range(kernel, range, context, footprint);
     });
+}
+
+void translate(std::deque<AddressList> &lists)
+{
+    for (AddressList &list : lists) {
+        const DeviceAccess access;
+        const auto *const from = reinterpret_cast<const Address *>(list.list);
+        std::transform(from, from + list.copy.size(), list.copy.begin(), reachable);
+    }
 }
 
 void hold_back(std::deque<LateFlag> &flags)

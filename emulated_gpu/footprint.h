@@ -27,12 +27,19 @@ struct LateFlag {
     std::uint64_t written = 0, before = 0;
 };
 
+// Addresses that a kernel follows. It is given the address of `copy` in place of `list`.
+struct AddressList {
+    Address list; // as device code reaches it
+    std::vector<Address> copy;
+};
+
 struct Footprint {
     bool declared = false;
     std::vector<TouchedRange> ranges{};
     std::vector<Crossing> crossings{};               // one a direction and pair of devices
     std::uint64_t read_bytes = 0, written_bytes = 0; // of device memory
     std::deque<LateFlag> flags{};                    // which stay where they are
+    std::deque<AddressList> lists{};                 // likewise
 };
 
 // The footprint of a launch whose arguments are still the program's. False, with a message, if it
@@ -40,6 +47,9 @@ struct Footprint {
 [[nodiscard]] bool read_footprint(const emulated_gpu_kernel &kernel,
                                   const emulated_gpu_launch &launch, void *const *arguments,
                                   const Context &context, Footprint &footprint);
+
+// Call it when the kernel begins.
+void translate(std::deque<AddressList> &lists);
 
 // Call these before the kernel runs, and when its bytes are where they belong.
 void hold_back(std::deque<LateFlag> &flags);

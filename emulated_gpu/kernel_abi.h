@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define EMULATED_GPU_KERNEL_ABI 2
+#define EMULATED_GPU_KERNEL_ABI 3
 
 struct emulated_gpu_dim {
     unsigned x, y, z;
@@ -39,7 +39,10 @@ enum emulated_gpu_access {
     /* A flag of 4 or 8 bytes that is written last: a poller sees it when the links have carried
      * everything else. While the kernel runs, arguments that hold its address point elsewhere. The
      * flag itself is neither charged nor counted. */
-    EMULATED_GPU_SIGNALS = 4
+    EMULATED_GPU_SIGNALS = 4,
+    /* Addresses of eight bytes each. While the kernel runs, arguments that hold `start` point to a
+     * copy, made when the kernel begins, in which device addresses are translated. */
+    EMULATED_GPU_ADDRESSES = 8
 };
 
 /* Takes one range of memory that a launch touches. */

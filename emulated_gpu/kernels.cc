@@ -77,12 +77,17 @@ bool is_usable(const emulated_gpu_kernel &kernel, unsigned argument, Address add
     return problem == nullptr;
 }
 
-// Where kernels reach an address: a flag that is written late has a place of its own.
-Address place_of(Address address, std::deque<LateFlag> &flags)
+// Where kernels reach an address: some have a place of their own.
+Address place_of(Address address, Footprint &footprint)
 {
-    for (LateFlag &late : flags) {
+    for (LateFlag &late : footprint.flags) {
         if (late.flag == reachable(address)) {
             return reinterpret_cast<Address>(&late.written);
+        }
+    }
+    for (AddressList &list : footprint.lists) {
+        if (list.list == reachable(address)) {
+            return reinterpret_cast<Address>(list.copy.data());
         }
     }
     return reachable(address);
@@ -91,7 +96,7 @@ Address place_of(Address address, std::deque<LateFlag> &flags)
 // Lets device addresses point to where kernels reach them. False if a pointer is unusable: a GPU
 // would fault.
 bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Context &context,
-               std::deque<LateFlag> &flags)
+               Footprint &footprint)
 {
     for (unsigned i = 0; i < kernel.argument_count; ++i) {
         const unsigned kind = kernel.argument_kind[i];
@@ -103,7 +108,7 @@ bool translate(const emulated_gpu_kernel &kernel, Arguments &arguments, const Co
                 !is_usable(kernel, i, address, context)) {
                 return false;
             }
-            arguments.set_word(i, index, place_of(address, flags));
+            arguments.set_word(i, index, place_of(address, footprint));
         }
     }
     return true;
@@ -134,6 +139,7 @@ struct Launch {
 
     void run()
     {
+        translate(footprint.lists);
         hold_back(footprint.flags);
         carry(footprint.crossings, [this] {
             const CheckedKernel check(kernel, footprint);
@@ -172,7 +178,7 @@ CUresult launch(CUfunction handle, const emulated_gpu_launch &shape, CUstream st
     auto made = std::make_shared<Launch>(kernel, shape, parameters);
     Context *context = stream->context;
     if (!read_footprint(kernel, shape, made->arguments.data(), *context, made->footprint) ||
-        !translate(kernel, made->arguments, *context, made->footprint.flags)) {
+        !translate(kernel, made->arguments, *context, made->footprint)) {
         return submit(stream,
                       {[context] { context->sticky_error.store(CUDA_ERROR_ILLEGAL_ADDRESS); },
                        WorkKind::kInstant});

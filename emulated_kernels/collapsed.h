@@ -11,7 +11,7 @@ namespace hetcoll {
 
 // The floats of a sum that is rounded once.
 template <class T>
-HETCOLL_HD void sum_piece(T *piece, const ReduceInputs &inputs, std::size_t at, std::size_t count)
+HETCOLL_HD void sum_piece(T *piece, const ListedInputs &inputs, std::size_t at, std::size_t count)
 {
     float sum[4096 / sizeof(T)];
     for (int k = 0; k < input_count(inputs); ++k) {
@@ -41,7 +41,7 @@ inline bool has_wide() { return true; }
 
 // The fold of `count` elements of every input, from byte `at` on. Compiled once: a CPU that has not
 // what it needs takes the GPU's code.
-template <class Op, class T> HETCOLL_WIDE void fold_piece(T *piece, const ReduceInputs &inputs,
+template <class Op, class T> HETCOLL_WIDE void fold_piece(T *piece, const ListedInputs &inputs,
                                                           std::size_t at, std::size_t count)
 {
     if constexpr (kRoundsOnce<Op>) {
@@ -61,12 +61,12 @@ template <class Op, class T> HETCOLL_WIDE void fold_piece(T *piece, const Reduce
 }
 
 // More specialised than the template of reduce.cuh for any inputs and outputs.
-template <class Op, class T> void reduce_as_thread(const ReduceOutputs &outputs,
-                                                   const ReduceInputs &inputs, std::size_t count,
+template <class Op, class T> void reduce_as_thread(const ListedOutputs &outputs,
+                                                   const ListedInputs &inputs, std::size_t count,
                                                    std::size_t thread, std::size_t threads)
 {
     if (threads != 1 || !has_wide()) {
-        reduce_as_thread<Op, T, ReduceOutputs, ReduceInputs>(outputs, inputs, count, thread,
+        reduce_as_thread<Op, T, ListedOutputs, ListedInputs>(outputs, inputs, count, thread,
                                                              threads);
         return;
     }

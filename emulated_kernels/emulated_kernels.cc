@@ -36,11 +36,19 @@ template <class T> void touch_many(const Touch &touch, const hetcoll::ReduceOutp
                                    const hetcoll::ReduceInputs &from, std::size_t count,
                                    const hetcoll::Signal &done)
 {
-    for (int k = 0; k < from.count; ++k) {
-        touch.reads(from.input[k], count * sizeof(T));
+    if (from.count > hetcoll::kMaxArgumentInputs) {
+        touch.addresses(from.list, static_cast<std::size_t>(from.count));
     }
-    for (int k = 0; k < to.count; ++k) {
-        touch.writes(to.output[k], count * sizeof(T));
+    if (to.count > hetcoll::kMaxArgumentInputs) {
+        touch.addresses(to.list, static_cast<std::size_t>(to.count));
+    }
+    const hetcoll::ListedInputs inputs = listed(from);
+    for (int k = 0; k < inputs.count; ++k) {
+        touch.reads(inputs.input[k], count * sizeof(T));
+    }
+    const hetcoll::ListedOutputs outputs = listed(to);
+    for (int k = 0; k < outputs.count; ++k) {
+        touch.writes(outputs.output[k], count * sizeof(T));
     }
     touch.signals(done.flag, sizeof *done.flag);
 }

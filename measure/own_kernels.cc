@@ -115,7 +115,7 @@ Result<double> OwnKernels::median_us(int ranks, std::size_t bytes)
 
 Result<CallFloor> OwnKernels::floor(int ranks, std::size_t bytes)
 {
-    ranks = std::min(ranks, kMaxReduceInputs);
+    ranks = std::min(ranks, kMaxArgumentInputs);
     if (Status status = grow(2 * static_cast<std::size_t>(ranks) * padded(std::max(bytes, kAlign)));
         !status.ok()) {
         return status;

@@ -1,5 +1,7 @@
 #include "transport/device_work.h"
 
+#include <new>
+
 namespace hetcoll {
 namespace {
 
@@ -15,7 +17,8 @@ constexpr unsigned kPollsPerQuery = 256;
 Result<std::byte *> DeviceWork::make(std::size_t staging_bytes, std::size_t more_bytes)
 {
     staging_bytes = (staging_bytes + 255) / 256 * 256;
-    auto pinned = device_->make_pinned(kFlagBytes + staging_bytes + more_bytes);
+    auto pinned =
+        device_->make_pinned(kFlagBytes + staging_bytes + more_bytes + sizeof(OperandLists));
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -25,6 +28,7 @@ Result<std::byte *> DeviceWork::make(std::size_t staging_bytes, std::size_t more
     out_of_range_ = flag_ + kFlagBytes / 2 / sizeof(std::uint32_t);
     *out_of_range_ = 0;
     staging_ = static_cast<std::byte *>(pinned_.get()) + kFlagBytes;
+    lists_ = new (staging_ + staging_bytes) OperandLists;
     for (StreamHandle *stream : {&out_, &in_}) {
         auto made = device_->make_stream(order_);
         if (!made.ok()) {
@@ -38,7 +42,7 @@ Result<std::byte *> DeviceWork::make(std::size_t staging_bytes, std::size_t more
         return copied.take_status();
     }
     copy_done_ = std::move(*copied);
-    return staging_ + staging_bytes;
+    return staging_ + staging_bytes + sizeof(OperandLists);
 }
 
 void DeviceWork::finish() noexcept

@@ -32,6 +32,9 @@ public:
         return reinterpret_cast<std::byte *>(flag_) + kTrialBytes;
     }
 
+    // For start_kernel(), until kernel_done().
+    [[nodiscard]] OperandLists &lists() noexcept { return *lists_; }
+
     // Makes the device's context current until leave(). Functions that need it call enter()
     // themselves. The owner calls leave() before it returns to the application or lets others run,
     // so polling costs one change of context, and waiting for messages none.
@@ -88,6 +91,7 @@ private:
     StreamOrder order_;
     PinnedMemory pinned_; // before the streams: freed after they are gone
     std::byte *staging_ = nullptr;
+    OperandLists *lists_ = nullptr;         // pinned
     std::uint32_t *flag_ = nullptr;         // pinned
     std::uint32_t *out_of_range_ = nullptr; // pinned, some bytes behind it
     std::uint32_t flagged_ = 0;             // what the last kernel sets the flag to

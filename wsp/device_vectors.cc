@@ -106,7 +106,7 @@ public:
                 if (done > 0) {
                     inputs.input[inputs.count++] = to;
                 }
-                while (inputs.count < kMaxReduceInputs && done < in.size()) {
+                while (inputs.count < kMaxArgumentInputs && done < in.size()) {
                     inputs.input[inputs.count++] = in[done++];
                 }
                 ReduceOutputs outputs{};

@@ -15,7 +15,7 @@ namespace {
 using Shape = PreparedStream::Shape;
 
 constexpr unsigned kPollsPerQuery = 4096; // a kernel that fails never sets its flag
-constexpr std::size_t kWordsBytes = 256;  // the vector of a meeting lies behind them
+constexpr std::size_t kWordsBytes = 256;
 
 std::size_t class_of(std::size_t bytes) noexcept
 {
@@ -37,7 +37,9 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
 {
     device_ = device;
     most_bytes_ = most_bytes;
-    auto pinned = device->make_pinned(kWordsBytes + comm_.agreed().small_limit());
+    list_count_ = comm_.group().local_size() > kMaxArgumentInputs ? kMostCalls : 1;
+    const std::size_t vector_at = kWordsBytes + list_count_ * sizeof(OperandLists);
+    auto pinned = device->make_pinned(vector_at + comm_.agreed().small_limit());
     if (!pinned.ok()) {
         return pinned.take_status();
     }
@@ -49,7 +51,9 @@ Status PreparedStream::make(const std::shared_ptr<Device> &device, std::size_t m
     static_assert(sizeof(Words) <= kWordsBytes);
     words_ = new (memory_.get()) Words{};
     address_ = *address;
-    meeting_vector_ = static_cast<std::byte *>(memory_.get()) + kWordsBytes;
+    auto *const memory = static_cast<std::byte *>(memory_.get());
+    lists_ = new (memory + kWordsBytes) OperandLists[list_count_];
+    meeting_vector_ = memory + vector_at;
     auto own = device->make_stream(StreamOrder::kIndependent);
     if (!own.ok()) {
         return own.take_status();
@@ -293,8 +297,9 @@ Status PreparedCall::start_kernel(const hetcoll_call &call)
 {
     const auto kind = static_cast<ElementKind>(call.kind);
     const ReduceOp op = stream_->comm_.agreed().op_of(call);
+    OperandLists &lists = stream_->lists_[number_ % stream_->list_count_];
     const MappedCall::KernelWork work =
-        stream_->mapped_.kernel_work(plan_.algorithm, op, kind, call.count);
+        stream_->mapped_.kernel_work(plan_.algorithm, op, kind, call.count, lists);
     if (work.count == 0) {
         return {};
     }

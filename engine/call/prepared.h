@@ -41,6 +41,7 @@ public:
         Shape shape = Shape::kNone;
         Algorithm algorithm = kOnHost; // of a kernel
     };
+    static constexpr int kMostCalls = 64; // pending at a time
     // Words of page-locked memory that the host and the stream tell each other by. Each holds a
     // number, but for `skip`; numbers begin with 1 and wrap.
     struct Words {
@@ -107,11 +108,13 @@ private:
     const CUstream stream_;
     std::shared_ptr<Device> device_; // before what is made in it
     StreamHandle own_;               // which is asked whether the context works
-    PinnedMemory memory_;            // the words, and the vector of a meeting behind them
+    PinnedMemory memory_;            // the words, and behind them lists and a meeting's vector
     Words *words_ = nullptr;
     CUdeviceptr address_ = 0; // of the words for the GPU
     unsigned polls_ = 0;
     Device::WaitsBy waits_by_ = Device::WaitsBy::kDriver;
+    OperandLists *lists_ = nullptr; // of pending kernels, by the remainders of their numbers
+    std::uint32_t list_count_ = 1;
     std::byte *meeting_vector_ = nullptr;
     DeviceMemory arrived_; // of Signal
     std::size_t most_bytes_ = 0;

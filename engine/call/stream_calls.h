@@ -19,7 +19,7 @@ namespace hetcoll {
 
 class StreamCalls {
 public:
-    static constexpr int kMostCalls = 64; // pending at a time
+    static constexpr int kMostCalls = PreparedStream::kMostCalls; // pending at a time
 
     // Makes what this rank needs, without any other rank, for calls of at most `most_bytes`.
     // Communicator and queue outlive it. Requires that no queued call of this process is pending.

@@ -350,7 +350,7 @@ MappedPeers MappedCall::peers(std::span<const LocalStep> steps) noexcept
 }
 
 MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op, ElementKind kind,
-                                               std::size_t count) const
+                                               std::size_t count, OperandLists &lists) const
 {
     const std::size_t element = element_bytes(kind);
     ElementSpan share{0, count};
@@ -366,15 +366,19 @@ MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op,
     };
     const int first_input = depends_on_order(op, kind) ? 0 : group_.local_rank();
     KernelWork work{.in = {}, .out = {}, .count = share.count};
+    const bool are_many = ranks.size() > kMaxArgumentInputs;
+    const void **const inputs = are_many ? lists.input : work.in.input;
+    void **const outputs = are_many ? lists.output : work.out.output;
+    work.in.list = are_many ? inputs : nullptr;
+    work.out.list = are_many ? outputs : nullptr;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const int source = rank_after(first_input, i), target = rank_after(group_.local_rank(), i);
-        work.in.input[work.in.count++] =
+        inputs[work.in.count++] =
             (source == group_.all().rank ? input_ : mapped_[source].input) + offset;
         if (target == group_.all().rank) {
-            work.out.output[work.out.count++] = output_ + offset;
+            outputs[work.out.count++] = output_ + offset;
         } else if (!shares_input_only(algorithm)) {
-            work.out.output[work.out.count++] =
-                const_cast<std::byte *>(mapped_[target].output) + offset;
+            outputs[work.out.count++] = const_cast<std::byte *>(mapped_[target].output) + offset;
         }
     }
     return work;
@@ -389,7 +393,7 @@ std::size_t MappedCall::bytes_of(const KernelWork &work, ElementKind kind) noexc
 Result<bool> MappedCall::start_kernel(Algorithm algorithm, ReduceOp op, ElementKind kind,
                                       std::size_t count)
 {
-    const KernelWork work = kernel_work(algorithm, op, kind, count);
+    const KernelWork work = kernel_work(algorithm, op, kind, count, gpu_->lists());
     if (work.count == 0) {
         return false;
     }

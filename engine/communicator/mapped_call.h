@@ -76,14 +76,15 @@ public:
 
     // The vectors of this rank's kernel; a count of 0: it has none. The ranks begin with
     // different peers, their own memory first, so that they do not all meet at one rank's links.
-    // The inputs are in the order of the ranks where the result's bits depend on it.
+    // The inputs are in the order of the ranks where the result's bits depend on it. `lists` has
+    // the addresses if there are many.
     struct KernelWork {
         ReduceInputs in;
         ReduceOutputs out;
         std::size_t count; // elements
     };
     [[nodiscard]] KernelWork kernel_work(Algorithm algorithm, ReduceOp op, ElementKind kind,
-                                         std::size_t count) const;
+                                         std::size_t count, OperandLists &lists) const;
     // That a kernel reads from and writes to other ranks.
     [[nodiscard]] static std::size_t bytes_of(const KernelWork &work, ElementKind kind) noexcept;
     // Starts this rank's kernel, if it has one: kernel_done() of `gpu` tells its end.

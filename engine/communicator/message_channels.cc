@@ -73,7 +73,7 @@ void MessageChannels::deal_out_slots()
 // the sums do not depend on the size of chunks.
 void MessageChannels::join_messages()
 {
-    const int most = std::min(slots_, kMaxReduceInputs - 1);
+    const int most = std::min(slots_, kMaxArgumentInputs - 1);
     StepProgress::Extent *head = nullptr;
     for (int i = 0; i < steps_.count(); ++i) {
         const Step &step = steps_.step(i);

@@ -25,7 +25,7 @@ public:
 
 private:
     ReduceInputs &inputs_;
-    std::array<int, kMaxReduceInputs> rank_of_{};
+    std::array<int, kMaxArgumentInputs> rank_of_{};
 };
 
 } // namespace hetcoll

@@ -33,7 +33,7 @@ void PullChannels::start(const MappedPeers &mapped, int own_rank, Bounce &bounce
             extent.transfer = Transfer::kOffer;
             offers_.push_back({i});
             head = nullptr;
-        } else if (step.fused && head != nullptr && head->steps + 1 < kMaxReduceInputs) {
+        } else if (step.fused && head != nullptr && head->steps + 1 < kMaxArgumentInputs) {
             extent.transfer = Transfer::kWithAnotherPull;
             ++head->steps;
         } else {

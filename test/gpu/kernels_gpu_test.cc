@@ -78,6 +78,40 @@ private:
     CUmodule module_ = nullptr;
 };
 
+// The first two arguments of a many-input kernel, and the page-locked lists that they may lead to.
+class Operands {
+public:
+    Operands(const Gpu &gpu, int inputs_count, int outputs_count)
+        : gpu_(gpu), inputs{{}, inputs_count}, outputs{{}, outputs_count}
+    {
+        void *memory = nullptr;
+        gpu_.require(gpu_.driver->cuMemHostAlloc(&memory, sizeof *lists_, 0), "cuMemHostAlloc");
+        lists_ = static_cast<OperandLists *>(memory);
+        inputs.list = lists_->input;
+        outputs.list = lists_->output;
+    }
+    ~Operands() { gpu_.driver->cuMemFreeHost(lists_); }
+    Operands(const Operands &) = delete;
+    Operands &operator=(const Operands &) = delete;
+
+    [[nodiscard]] const void *&input(int k)
+    {
+        return (inputs.count <= kMaxArgumentInputs ? inputs.input : lists_->input)[k];
+    }
+    [[nodiscard]] void *&output(int k)
+    {
+        return (outputs.count <= kMaxArgumentInputs ? outputs.output : lists_->output)[k];
+    }
+
+private:
+    const Gpu &gpu_;
+    OperandLists *lists_ = nullptr;
+
+public:
+    ReduceInputs inputs;
+    ReduceOutputs outputs;
+};
+
 // Device memory with `shift` guard bytes before the content and some behind it.
 class DeviceBytes {
 public:
@@ -210,24 +244,25 @@ TEST_P(KernelTest, ThreeInputsGiveTheBitsOfTheHost)
 
 TEST_P(KernelTest, ManyInputsAreTheLeftFoldOfTheHost)
 {
-    for (const int terms : {1, 2, 3, 8, kMaxReduceInputs}) {
+    for (const int terms : {1, 2, 3, 8, kMaxArgumentInputs, 17, kMaxReduceInputs}) {
         for (const std::size_t step : {0, 4, 5}) { // bytes by which the inputs' alignments differ
             const std::size_t size = 333;
             std::vector<Bytes> contents;
             std::vector<std::unique_ptr<DeviceBytes>> buffers;
-            ReduceInputs inputs = {{}, terms};
+            Operands operands(*gpu, terms, 2);
             for (int k = 0; k < terms; ++k) {
                 contents.push_back(elements(size, 20 + static_cast<unsigned>(k)));
                 buffers.push_back(std::make_unique<DeviceBytes>(
                     *gpu, contents.back(), (4 + static_cast<std::size_t>(k) * step) % 16));
-                inputs.input[k] = buffers.back()->data();
+                operands.input(k) = buffers.back()->data();
             }
             const DeviceBytes &in_place = *buffers[static_cast<std::size_t>(terms / 2)];
             const DeviceBytes apart(*gpu, elements(size, 50), 4 + step);
-            ReduceOutputs outputs = {{in_place.data(), apart.data()}, 2};
+            operands.output(0) = in_place.data();
+            operands.output(1) = apart.data();
             std::size_t count = size;
             Signal none;
-            void *arguments[] = {&outputs, &inputs, &count, &none};
+            void *arguments[] = {&operands.outputs, &operands.inputs, &count, &none};
             launch(KernelShape::kManyInput, arguments, 2, 32);
             expect_same(in_place.read(), contents, "many inputs, in place");
             expect_same(apart.read(), contents, "many inputs");
@@ -237,20 +272,19 @@ TEST_P(KernelTest, ManyInputsAreTheLeftFoldOfTheHost)
 
 TEST_P(KernelTest, EveryOutputMayBeAnInputOfItsOwn)
 {
-    for (const int ranks : {2, 4, kMaxReduceInputs}) {
+    for (const int ranks : {2, 4, kMaxArgumentInputs, 65}) {
         const std::size_t size = 5003;
         std::vector<Bytes> contents;
         std::vector<std::unique_ptr<DeviceBytes>> buffers;
-        ReduceInputs inputs = {{}, ranks};
-        ReduceOutputs outputs = {{}, ranks};
+        Operands operands(*gpu, ranks, ranks);
         for (int k = 0; k < ranks; ++k) {
             contents.push_back(elements(size, 60 + static_cast<unsigned>(k)));
             buffers.push_back(std::make_unique<DeviceBytes>(*gpu, contents.back(), 16));
-            inputs.input[k] = outputs.output[k] = buffers.back()->data();
+            operands.input(k) = operands.output(k) = buffers.back()->data();
         }
         std::size_t count = size;
         Signal none;
-        void *arguments[] = {&outputs, &inputs, &count, &none};
+        void *arguments[] = {&operands.outputs, &operands.inputs, &count, &none};
         // Few lanes: what takes two packs a lane has rounds of them, and a rest.
         launch(KernelShape::kManyInput, arguments, 2, 64);
         for (const auto &buffer : buffers) {

@@ -91,19 +91,19 @@ public:
             contents.push_back(elements(count, static_cast<unsigned>(10 + k)));
             buffers.emplace_back(contents.back(), shifts.of(k));
         }
-        ReduceInputs inputs{{}, terms};
-        ReduceOutputs outputs{{}, results};
+        OperandLists lists;
         for (int k = 0; k < terms; ++k) {
-            inputs.input[k] = buffers[static_cast<std::size_t>(k)].data();
+            lists.input[k] = buffers[static_cast<std::size_t>(k)].data();
         }
         std::vector<bool> is_output(buffers.size(), false);
         for (int k = 0; k < results; ++k) {
             const auto at =
                 static_cast<std::size_t>(k < in_place ? (alias + k) % terms : terms + k - in_place);
             is_output[at] = true;
-            outputs.output[k] = buffers[at].data();
+            lists.output[k] = buffers[at].data();
         }
-        reduce_in_threads<Op, T>(outputs, inputs, count, threads);
+        reduce_in_threads<Op, T>(ListedOutputs{lists.output, results},
+                                 ListedInputs{lists.input, terms}, count, threads);
         const std::vector<Bytes> in(contents.begin(), contents.begin() + terms);
         for (std::size_t k = 0; k < buffers.size(); ++k) {
             if (is_output[k]) {
@@ -166,7 +166,7 @@ TEST(ReduceThreads, DifferentAlignments)
 TEST(ReduceThreads, ManyInputsAreALeftFoldInAnyNumber)
 {
     const auto run = [](auto one) {
-        for (int terms = 1; terms <= kMaxReduceInputs; ++terms) {
+        for (int terms = 1; terms <= kMaxReduceInputs; terms += terms < 18 ? 1 : 34) {
             one.many_inputs(41, terms, 1, 0, 0, {0, 0});
             one.many_inputs(19, terms, 1, 0, 0, {1, 3});
         }
@@ -178,7 +178,7 @@ TEST(ReduceThreads, ManyInputsAreALeftFoldInAnyNumber)
 TEST(ReduceThreads, AnyNumberOfOutputsGetTheSameResult)
 {
     const auto run = [](auto one) {
-        for (int results = 1; results <= kMaxReduceInputs; ++results) {
+        for (int results = 1; results <= kMaxReduceInputs; results += results < 18 ? 1 : 34) {
             one.many_inputs(41, 3, results, 0, 0, {4, 0});
             one.many_inputs(18, 2, results, 0, 0, {0, 5}); // one is at an odd address
             one.many_inputs(18, 2, results, 0, 0, {0, 8});
@@ -191,7 +191,7 @@ TEST(ReduceThreads, AnyNumberOfOutputsGetTheSameResult)
 TEST(ReduceThreads, AnOutputMayBeAnyOfTheInputs)
 {
     const auto run = [](auto one) {
-        for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
+        for (const int terms : {1, 2, 3, 5, 8, 17}) {
             for (int k = 0; k < terms; ++k) {
                 one.many_inputs(37, terms, 1, 1, k, {0, 0});
                 one.many_inputs(11, terms, 2, 1, k, {4, 4});
@@ -246,12 +246,13 @@ void expect_fold_in_order(Bits large, Bits one, Bits minus_large, Bits wanted)
     constexpr std::size_t kCount = 21; // in packs and one by one
     std::vector<T> in[4];
     const Bits value[] = {large, one, one, minus_large};
-    ReduceInputs inputs{{}, 4};
+    const void *inputs[4];
     for (int k = 0; k < 4; ++k) {
         in[k].assign(kCount, bits_as<T>(value[k]));
-        inputs.input[k] = in[k].data();
+        inputs[k] = in[k].data();
     }
-    reduce_in_threads<Op, T>(ReduceOutputs{{in[1].data()}, 1}, inputs, kCount, 2);
+    void *const output = in[1].data();
+    reduce_in_threads<Op, T>(ListedOutputs{&output, 1}, ListedInputs{inputs, 4}, kCount, 2);
     for (const T &sum : in[1]) {
         EXPECT_EQ(bits_as<Bits>(sum), wanted);
     }
@@ -300,10 +301,10 @@ TEST(ReduceThreads, PacksOfSixteenBytesAreUsedWheneverTheAlignmentsAgree)
     const Split apart = split<float>(OneOutput{{memory + 8}}, inputs, 15);
     EXPECT_EQ(apart.packs, 0u);
     EXPECT_TRUE(apart.element_aligned);
-    const ReduceOutputs outputs{{memory + 4, memory + 192 + 4}, 2};
-    EXPECT_EQ(split<float>(outputs, inputs, 15).packs, 3u);
-    const ReduceOutputs outputs_apart{{memory + 4, memory + 192}, 2};
-    EXPECT_EQ(split<float>(outputs_apart, inputs, 15).packs, 0u);
+    void *const outputs[] = {memory + 4, memory + 192 + 4};
+    EXPECT_EQ(split<float>(ListedOutputs{outputs, 2}, inputs, 15).packs, 3u);
+    void *const outputs_apart[] = {memory + 4, memory + 192};
+    EXPECT_EQ(split<float>(ListedOutputs{outputs_apart, 2}, inputs, 15).packs, 0u);
 }
 
 } // namespace

@@ -74,7 +74,7 @@ TEST_F(DeviceReduceTest, AlignmentOfTheElementIsEnough)
 TEST_F(DeviceReduceTest, ManyInputsAreReducedIntoOne)
 {
     constexpr std::size_t kCount = 4099;
-    for (const int inputs : {1, 2, 5, kMaxReduceInputs}) {
+    for (const int inputs : {1, 2, 5, kMaxArgumentInputs}) {
         std::vector<DeviceMemory> memory;
         ReduceInputs in{};
         for (int i = 0; i < inputs; ++i) {

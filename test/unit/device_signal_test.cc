@@ -66,12 +66,17 @@ protected:
     void sum_in_place(int ranks, std::size_t count, const Flag &flag)
     {
         std::vector<DeviceMemory> memory;
-        ReduceInputs in{};
-        ReduceOutputs out{};
+        ReduceInputs in{{}, ranks};
+        ReduceOutputs out{{}, ranks};
+        const bool are_many = ranks > kMaxArgumentInputs;
+        auto *const lists = static_cast<OperandLists *>(lists_.get());
         for (int i = 0; i < ranks; ++i) {
             memory.push_back(filled(ramp(count, i)));
-            in.input[in.count++] = out.output[out.count++] = test::pointer(memory.back().get());
+            (are_many ? lists->input : in.input)[i] = test::pointer(memory.back().get());
+            (are_many ? lists->output : out.output)[i] = test::pointer(memory.back().get());
         }
+        in.list = are_many ? lists->input : nullptr;
+        out.list = are_many ? lists->output : nullptr;
         const auto value = static_cast<std::uint32_t>(1000 * ranks + static_cast<int>(count));
         ASSERT_TRUE(sum(out, in, count, flag.signal(value)).ok());
         in = {}, out = {}; // the driver has its own copies
@@ -84,6 +89,8 @@ protected:
         }
         EXPECT_EQ(flag.arrived(), 0u);
     }
+    PinnedMemory lists_ = std::move(*device_.make_pinned(sizeof(OperandLists)));
+
     void copy_with_flag(std::size_t bytes, std::size_t to, std::size_t from, const Flag &flag,
                         std::uint32_t value)
     {
@@ -111,8 +118,14 @@ TEST_F(DeviceSignalTest, RanksThatShareTheGpuAreSummedInPlaceByOneKernel)
     const Flag flag(device_, stream_.get());
     const CallCount launches("cuLaunchKernel");
     std::uint64_t kernels = 0;
-    for (const int ranks : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
+    for (const int ranks : {1, 2, 3, 5, 8, kMaxArgumentInputs}) {
         for (const std::size_t count : {1, 7, 513, 4099, 100003}) {
+            sum_in_place(ranks, count, flag);
+            EXPECT_EQ(launches.get(), ++kernels);
+        }
+    }
+    for (const int ranks : {17, 65, kMaxReduceInputs}) {
+        for (const std::size_t count : {1, 7, 4099}) {
             sum_in_place(ranks, count, flag);
             EXPECT_EQ(launches.get(), ++kernels);
         }

@@ -463,14 +463,14 @@ protected:
     }
     [[nodiscard]] Order inputs(int rank, ReduceOp op, ElementKind kind)
     {
-        const auto work =
-            calls_[rank]->kernel_work(Algorithm::kTwoShot, op, kind, kBytes / element_bytes(kind));
+        const auto work = calls_[rank]->kernel_work(Algorithm::kTwoShot, op, kind,
+                                                    kBytes / element_bytes(kind), lists_);
         return whose(rank, work.in.input, work.in.count, rank * kBytes / kRanks);
     }
     [[nodiscard]] Order outputs(int rank, Algorithm algorithm = Algorithm::kTwoShot)
     {
-        const auto work =
-            calls_[rank]->kernel_work(algorithm, ReduceOp::kSum, ElementKind::kFloat32, kCount);
+        const auto work = calls_[rank]->kernel_work(algorithm, ReduceOp::kSum,
+                                                    ElementKind::kFloat32, kCount, lists_);
         const bool share = algorithm == Algorithm::kTwoShot;
         return whose(rank, work.out.output, work.out.count, share ? rank * kBytes / kRanks : 0);
     }
@@ -478,6 +478,7 @@ protected:
     static constexpr int kRanks = 4;
     RanksOnGpus ranks_{{"", "", "", ""}};
     std::vector<std::unique_ptr<MappedCall>> calls_;
+    OperandLists lists_; // of more ranks
 };
 
 TEST_F(KernelWorkTest, RanksWriteToDifferentPeersAtATime)
@@ -507,8 +508,8 @@ TEST_F(KernelWorkTest, OneShotWritesItsOwnResultAlone)
 TEST_F(KernelWorkTest, ALeaderWritesToAllAndTheOthersToNobody)
 {
     EXPECT_EQ(outputs(0, Algorithm::kLeader), (Order{0, 1, 2, 3}));
-    const auto work =
-        calls_[1]->kernel_work(Algorithm::kLeader, ReduceOp::kSum, ElementKind::kFloat32, kCount);
+    const auto work = calls_[1]->kernel_work(Algorithm::kLeader, ReduceOp::kSum,
+                                             ElementKind::kFloat32, kCount, lists_);
     EXPECT_EQ(work.count, 0u);
 }
 
