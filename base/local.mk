@@ -9,6 +9,7 @@ hetcoll_sources += \
 	base/library.h \
 	base/log.h base/log.cc \
 	base/lost.h \
+	base/node_ranks.h \
 	base/own_user.h base/own_user.cc \
 	base/p2p.h \
 	base/padding.h base/padding.cc \

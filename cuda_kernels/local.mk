@@ -33,7 +33,7 @@ cuda_kernels_fatbin_sources = \
 	cuda_kernels/signal.cuh \
 	cuda_kernels/wait.cuh
 EXTRA_DIST += $(cuda_kernels_fatbin_sources)
-cuda_kernels/reduce.fatbin: cuda_kernels/arch_flags $(cuda_kernels_fatbin_sources) base/element.h cuda_kernels/compiler.h \
+cuda_kernels/reduce.fatbin: cuda_kernels/arch_flags $(cuda_kernels_fatbin_sources) base/element.h base/node_ranks.h cuda_kernels/compiler.h \
 		cuda_kernels/numbers.h cuda_kernels/operations.h cuda_kernels/reduction.h \
 		cuda_kernels/reduction_list.h
 	@test -d cuda_kernels || mkdir -p cuda_kernels
@@ -45,7 +45,7 @@ CLEANFILES += cuda_kernels/reduce.fatbin cuda_kernels/reduce.fatbin.tmp
 
 EXTRA_DIST += cuda_kernels/fixed_point.cu
 cuda_kernels/fixed_point.fatbin: cuda_kernels/arch_flags cuda_kernels/fixed_point.cu cuda_kernels/fixed_point.cuh \
-		cuda_kernels/fixed_point.h base/element.h cuda_kernels/compiler.h cuda_kernels/thread.cuh \
+		cuda_kernels/fixed_point.h base/element.h base/node_ranks.h cuda_kernels/compiler.h cuda_kernels/thread.cuh \
 		cuda_kernels/reduction.h cuda_kernels/signal.cuh
 	@test -d cuda_kernels || mkdir -p cuda_kernels
 	$(AM_V_GEN)for host in $(CXX); do case $$host in *ccache|*distcc) ;; *) break ;; esac; done; \

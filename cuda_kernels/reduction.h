@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/element.h"
+#include "base/node_ranks.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace hetcoll {
 
 // Most inputs, and most outputs, of one many-input kernel call; and most that fit into its
 // arguments. More are in OperandLists.
-inline constexpr int kMaxReduceInputs = 256;
+inline constexpr int kMaxReduceInputs = kMostNodeRanks;
 inline constexpr int kMaxArgumentInputs = 16;
 
 // Memory for the addresses of inputs and outputs: page-locked, unchanged until the kernel is done.

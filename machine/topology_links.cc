@@ -1,6 +1,7 @@
 #include "machine/topology_links.h"
 
 #include "base/hash.h"
+#include "base/node_ranks.h"
 #include "topology/adapters.h"
 #include "topology/link_units.h"
 #include "topology/out_flow.h"
@@ -16,7 +17,6 @@ namespace hetcoll {
 namespace {
 
 constexpr std::size_t kFewestTreeGpus = 3; // two GPUs have one link, which a ring uses as well
-constexpr int kMostDirectRanks = 16;       // inputs of one kernel
 
 double nic_gbps(const Topology &node)
 {
@@ -246,7 +246,7 @@ bool is_met(Needs needs, const Query &query, bool mapped, bool trees)
     const bool one_node = query.nodes <= 1 && on_node > 1;
     switch (needs) {
     case Needs::kMessages: return true;
-    case Needs::kOneNode: return one_node && mapped && on_node <= kMostDirectRanks;
+    case Needs::kOneNode: return one_node && mapped && on_node <= kMostNodeRanks;
     case Needs::kTrees: return one_node && trees;
     case Needs::kGroups: return query.nodes > 1 || query.ranks_per_gpu > 1;
     case Needs::kShares: // the query does not tell

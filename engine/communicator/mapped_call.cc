@@ -366,21 +366,23 @@ MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op,
     };
     const int first_input = depends_on_order(op, kind) ? 0 : group_.local_rank();
     KernelWork work{.in = {}, .out = {}, .count = share.count};
-    const bool are_many = ranks.size() > kMaxArgumentInputs;
-    const void **const inputs = are_many ? lists.input : work.in.input;
-    void **const outputs = are_many ? lists.output : work.out.output;
-    work.in.list = are_many ? inputs : nullptr;
-    work.out.list = are_many ? outputs : nullptr;
+    const bool own_result = shares_input_only(algorithm);
+    const bool few_inputs = ranks.size() <= kMaxArgumentInputs,
+               few_outputs = few_inputs || own_result;
+    const void **const inputs = few_inputs ? work.in.input : lists.input;
+    void **const outputs = few_outputs ? work.out.output : lists.output;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const int source = rank_after(first_input, i), target = rank_after(group_.local_rank(), i);
         inputs[work.in.count++] =
             (source == group_.all().rank ? input_ : mapped_[source].input) + offset;
         if (target == group_.all().rank) {
             outputs[work.out.count++] = output_ + offset;
-        } else if (!shares_input_only(algorithm)) {
+        } else if (!own_result) {
             outputs[work.out.count++] = const_cast<std::byte *>(mapped_[target].output) + offset;
         }
     }
+    work.in.list = few_inputs ? nullptr : inputs;
+    work.out.list = few_outputs ? nullptr : outputs;
     return work;
 }
 

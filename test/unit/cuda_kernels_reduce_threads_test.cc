@@ -205,7 +205,7 @@ TEST(ReduceThreads, AnOutputMayBeAnyOfTheInputs)
 TEST(ReduceThreads, EveryOutputMayBeAnInputOfItsOwn)
 {
     const auto run = [](auto one) {
-        for (const int terms : {1, 2, 3, 5, 8, kMaxReduceInputs}) {
+        for (const int terms : {1, 2, 3, 5, 8, kMaxArgumentInputs, 33}) {
             one.many_inputs(41, terms, terms, terms, 0, {8, 0});
             one.many_inputs(19, terms, terms, terms, terms / 2, {1, 3});
         }
