@@ -311,10 +311,12 @@ void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
 }
 
 // Whom the others do not wait for: on one node, where they see in its page that all but one have
-// come, and by mapped memory, which binds nobody.
+// come, and by mapped memory, which binds nobody. Of at most as many ranks
+// as a pull adds up.
 int Chooser::late_rank(Means means) const noexcept
 {
     const bool can_begin = knows_links(means) && group_.nodes() == 1 && group_.uses_pages() &&
+                           group_.all().size <= kMaxArgumentInputs &&
                            contains(peers_.found().ranks.query.available, kNeedsMostMapping);
     return can_begin ? arrivals_.late() : kNoRank;
 }
