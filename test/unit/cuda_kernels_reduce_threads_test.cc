@@ -62,18 +62,27 @@ struct Shifts {
     }
 };
 
-template <class Op, class T> class Case {
+// A reduction of elements of one kind. Its types are in two functions, so that the rest is compiled
+// once.
+class Case {
 public:
-    Case(ReduceOp op, ElementKind kind) : op_(op), kind_(kind) {}
+    template <class Op, class T> static Case of(ReduceOp op, ElementKind kind)
+    {
+        Case one(op, kind);
+        one.many_ = reduce_in_threads<Op, T, ListedOutputs, ListedInputs>;
+        if constexpr (!std::is_same_v<Op, SumOnce>) {
+            one.three_ = reduce_in_threads<Op, T, OneOutput, TwoInputs>;
+        }
+        return one;
+    }
 
     // dst = op(a, b), the pointers shifted by the given numbers of bytes.
     void three_inputs(std::size_t count, std::size_t to, std::size_t left, std::size_t right,
-                      std::size_t threads)
+                      std::size_t threads) const
     {
         const Bytes a = elements(count, 1), b = elements(count, 2);
         Shifted dst(elements(count, 3), to), x(a, left), y(b, right);
-        reduce_in_threads<Op, T>(OneOutput{{dst.data()}}, TwoInputs{{x.data(), y.data()}}, count,
-                                 threads);
+        three_(OneOutput{{dst.data()}}, TwoInputs{{x.data(), y.data()}}, count, threads);
         expect(dst, {a, b}, "three inputs", count, to);
         EXPECT_EQ(test::first_difference(kind_, x.content(), a), -1);
         EXPECT_EQ(test::first_difference(kind_, y.content(), b), -1);
@@ -82,7 +91,7 @@ public:
     // `terms` inputs and `results` outputs, of which the first `in_place` are inputs `alias` and
     // on.
     void many_inputs(std::size_t count, int terms, int results, int in_place, int alias,
-                     Shifts shifts, std::size_t threads = 3)
+                     Shifts shifts, std::size_t threads = 3) const
     {
         std::vector<Bytes> contents;
         std::vector<Shifted> buffers;
@@ -102,8 +111,8 @@ public:
             is_output[at] = true;
             lists.output[k] = buffers[at].data();
         }
-        reduce_in_threads<Op, T>(ListedOutputs{lists.output, results},
-                                 ListedInputs{lists.input, terms}, count, threads);
+        many_(ListedOutputs{lists.output, results}, ListedInputs{lists.input, terms}, count,
+              threads);
         const std::vector<Bytes> in(contents.begin(), contents.begin() + terms);
         for (std::size_t k = 0; k < buffers.size(); ++k) {
             if (is_output[k]) {
@@ -115,12 +124,16 @@ public:
     }
 
 private:
-    Bytes elements(std::size_t count, unsigned seed)
+    template <class Outputs, class Inputs>
+    using Reduce = void (*)(const Outputs &, const Inputs &, std::size_t, std::size_t);
+
+    Case(ReduceOp op, ElementKind kind) : op_(op), kind_(kind) {}
+    Bytes elements(std::size_t count, unsigned seed) const
     {
         return test::random_elements(kind_, count, seed + 100 * count);
     }
     void expect(const Shifted &dst, const std::vector<Bytes> &inputs, const char *what,
-                std::size_t count, std::size_t shift)
+                std::size_t count, std::size_t shift) const
     {
         const Bytes wanted = test::reference_fold(op_, kind_, inputs), got = dst.content();
         const long i = test::first_difference(kind_, got, wanted);
@@ -133,109 +146,98 @@ private:
 
     ReduceOp op_;
     ElementKind kind_;
+    Reduce<OneOutput, TwoInputs> three_ = nullptr; // none of what only folds
+    Reduce<ListedOutputs, ListedInputs> many_ = nullptr;
 };
 
-#define FOR_EACH_CASE(Op, op, Kind, kind) \
-    run(Case<Op, element::Kind>(ReduceOp::k##Op, ElementKind::k##Kind));
+#define CASE(Op, op, Kind, kind) Case::of<Op, element::Kind>(ReduceOp::k##Op, ElementKind::k##Kind),
+const Case kReductions[] = {HETCOLL_FOR_EACH_REDUCTION(CASE)};
+const Case kFolds[] = {HETCOLL_FOR_EACH_REDUCTION(CASE) HETCOLL_FOR_EACH_FOLD_ALONE(CASE)};
 
 TEST(ReduceThreads, EqualAlignmentOfAnyKindAndAnyLength)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kReductions) {
         for (std::size_t count = 0; count <= 100; ++count) {
             one.three_inputs(count, count % 17, count % 17, count % 17, 1 + count % 7);
         }
         for (std::size_t shift = 0; shift <= 16; ++shift) {
             one.three_inputs(37, shift, shift, shift, 1);
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, DifferentAlignments)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kReductions) {
         for (std::size_t shift = 0; shift <= 16; ++shift) {
             one.three_inputs(29, shift, 0, 0, 2);
             one.three_inputs(29, 0, shift, 16, 5);
             one.three_inputs(29, 8, 16, shift, 1);
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, ManyInputsAreALeftFoldInAnyNumber)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (int terms = 1; terms <= kMaxReduceInputs; terms += terms < 18 ? 1 : 34) {
             one.many_inputs(41, terms, 1, 0, 0, {0, 0});
             one.many_inputs(19, terms, 1, 0, 0, {1, 3});
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, AnyNumberOfOutputsGetTheSameResult)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (int results = 1; results <= kMaxReduceInputs; results += results < 18 ? 1 : 34) {
             one.many_inputs(41, 3, results, 0, 0, {4, 0});
             one.many_inputs(18, 2, results, 0, 0, {0, 5}); // one is at an odd address
             one.many_inputs(18, 2, results, 0, 0, {0, 8});
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, AnOutputMayBeAnyOfTheInputs)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (const int terms : {1, 2, 3, 5, 8, 17}) {
             for (int k = 0; k < terms; ++k) {
                 one.many_inputs(37, terms, 1, 1, k, {0, 0});
                 one.many_inputs(11, terms, 2, 1, k, {4, 4});
             }
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, EveryOutputMayBeAnInputOfItsOwn)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (const int terms : {1, 2, 3, 5, 8, kMaxArgumentInputs, 33}) {
             one.many_inputs(41, terms, terms, terms, 0, {8, 0});
             one.many_inputs(19, terms, terms, terms, terms / 2, {1, 3});
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, EveryShiftOfManyInputsAndOutputs)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (std::size_t count = 0; count <= 33; ++count) {
             one.many_inputs(count, 5, 3, 1, 2, {count % 17, 0});
             one.many_inputs(count, 6, 2, 0, 0, {count % 17, 1 + count % 16});
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, OneThreadOfManyInputsWorksPieceByPiece)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kFolds) {
         for (const std::size_t count : {0, 1, 37, 4099}) {
             one.many_inputs(count, 5, 3, 1, 2, {0, 0}, 1);
             one.many_inputs(count, 2, 2, 2, 0, {1, 3}, 1);
         }
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
-    HETCOLL_FOR_EACH_FOLD_ALONE(FOR_EACH_CASE)
+    }
 }
 
 // The sums of large, 1, 1, -large in order: large + 1 is rounded to large, so 0. Any other order
@@ -280,11 +282,10 @@ TEST(ReduceThreads, ASumInFloatIsRoundedAtItsEndAlone)
 
 TEST(ReduceThreads, LongVectorsInManyThreads)
 {
-    const auto run = [](auto one) {
+    for (const Case &one : kReductions) {
         one.three_inputs(3001, 0, 0, 0, 96);
         one.three_inputs(3001, 4, 4, 4, 512);
-    };
-    HETCOLL_FOR_EACH_REDUCTION(FOR_EACH_CASE)
+    }
 }
 
 TEST(ReduceThreads, PacksOfSixteenBytesAreUsedWheneverTheAlignmentsAgree)
