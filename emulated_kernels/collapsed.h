@@ -60,14 +60,22 @@ template <class Op, class T> HETCOLL_WIDE void fold_piece(T *piece, const Listed
     }
 }
 
+// Hardly a launch comes here. Cold code takes less time to compile.
+template <class Op, class T>
+[[gnu::cold, gnu::noinline]] void reduce_as_gpu(const ListedOutputs &outputs,
+                                                const ListedInputs &inputs, std::size_t count,
+                                                std::size_t thread, std::size_t threads)
+{
+    reduce_as_thread<Op, T, ListedOutputs, ListedInputs>(outputs, inputs, count, thread, threads);
+}
+
 // More specialised than the template of reduce.cuh for any inputs and outputs.
 template <class Op, class T> void reduce_as_thread(const ListedOutputs &outputs,
                                                    const ListedInputs &inputs, std::size_t count,
                                                    std::size_t thread, std::size_t threads)
 {
     if (threads != 1 || !has_wide()) {
-        reduce_as_thread<Op, T, ListedOutputs, ListedInputs>(outputs, inputs, count, thread,
-                                                             threads);
+        reduce_as_gpu<Op, T>(outputs, inputs, count, thread, threads);
         return;
     }
     constexpr std::size_t kPiece = 4096 / sizeof(T);
