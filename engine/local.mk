@@ -7,7 +7,7 @@ hetcoll_sources += \
 	engine/meeting/meeting.cc engine/meeting/meeting.h engine/meeting/messages.cc engine/meeting/messages.h \
 	engine/meeting/node_group.cc \
 	engine/meeting/node_group.h engine/meeting/node_ranks.cc engine/meeting/node_ranks.h engine/meeting/own_call.h \
-	engine/meeting/page_problem.h engine/meeting/rooms.cc engine/meeting/rooms.h \
+	engine/meeting/page_problem.h engine/meeting/rank_set.h engine/meeting/rooms.cc engine/meeting/rooms.h \
 	engine/meeting/roll_call.cc engine/meeting/roll_call.h engine/meeting/subgroup.cc engine/meeting/subgroup.h \
 	engine/process/aggregator_list.cc engine/process/aggregator_list.h engine/process/call_record.h engine/process/contexts.cc engine/process/contexts.h \
 	engine/process/counters.cc engine/process/counters.h engine/process/cpu_views.cc \

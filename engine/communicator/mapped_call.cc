@@ -170,19 +170,15 @@ bool MappedCall::publish()
     }
     group_.announce(shared_input_, shared_output_);
     const auto is_new = [this](const SharedBuffer &buffer) {
-        return buffer.kind != SharedKind::kNone &&
-               std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end();
+        return buffer.kind != SharedKind::kNone && !is_known(buffer);
     };
     return is_new(shared_input_) || is_new(shared_output_) ||
            closes_ != closes_of(*gpus_.sharing().memory);
 }
 
-// Who maps a buffer depends on the algorithm, and on who comes late.
-std::uint64_t MappedCall::key_of(const SharedBuffer &buffer) const noexcept
+bool MappedCall::is_known(const SharedBuffer &buffer) const noexcept
 {
-    const auto late = static_cast<std::uint64_t>(buffers_.late + 1);
-    return (buffer.buffer_id * (kMaxReduceInputs + 1) + late) * kAlgorithmCount +
-           static_cast<std::uint64_t>(algorithm_) + 1;
+    return std::find(known_.begin(), known_.end(), known_as(buffer)) != known_.end();
 }
 
 void MappedCall::serve() const noexcept
@@ -197,9 +193,8 @@ void MappedCall::serve() const noexcept
 void MappedCall::remember() noexcept
 {
     for (const SharedBuffer &buffer : {shared_input_, shared_output_}) {
-        if (buffer.kind != SharedKind::kNone &&
-            std::find(known_.begin(), known_.end(), key_of(buffer)) == known_.end()) {
-            known_[next_known_++ % kRemembered] = key_of(buffer);
+        if (buffer.kind != SharedKind::kNone && !is_known(buffer)) {
+            known_[next_known_++ % kRemembered] = known_as(buffer);
         }
     }
     closes_ = closes_of(*gpus_.sharing().memory);
@@ -257,17 +252,18 @@ Result<bool> MappedCall::map_all(PeerLease &lease, std::size_t bytes)
 MappedCall::Unmapped MappedCall::unmapped() const noexcept
 {
     Unmapped found;
-    for (const int rank : group_.local_ranks()) {
-        const int number = group_.local_number(rank);
-        const auto look = [&](std::uint64_t unmapped, const SharedBuffer &buffer) {
-            if ((unmapped >> number & 1) != 0 && (found.buffer == nullptr || buffer.stands_in)) {
-                found = {rank, &buffer};
+    if ((unmapped_.inputs | unmapped_.outputs).none()) {
+        return found;
+    }
+    for (int number = 0; number < group_.local_size(); ++number) {
+        const auto look = [&](const RankSet &unmapped, const SharedBuffer &buffer) {
+            if (unmapped[static_cast<std::size_t>(number)] &&
+                (found.buffer == nullptr || buffer.stands_in)) {
+                found = {group_.local_ranks()[number], &buffer};
             }
         };
-        if ((unmapped_.inputs | unmapped_.outputs) != 0) {
-            look(unmapped_.inputs, group_.slot(number).input);
-            look(unmapped_.outputs, group_.slot(number).output);
-        }
+        look(unmapped_.inputs, group_.slot(number).input);
+        look(unmapped_.outputs, group_.slot(number).output);
     }
     return found;
 }
@@ -281,31 +277,38 @@ void MappedCall::tell_unmapped() noexcept
 
 void MappedCall::hear_unmapped() noexcept
 {
+    const auto own = static_cast<std::size_t>(group_.local_rank());
+    bool input = false, output = false;
     for (int rank = 0; rank < group_.local_size() && group_.local_size() > 1; ++rank) {
-        const ControlPage::Buffers unmapped = group_.slot(rank).unmapped;
-        Exporter &exporter = *gpus_.sharing().exporter;
-        if ((unmapped.inputs >> group_.local_rank() & 1) != 0) {
-            exporter.withdraw(shared_input_);
-        }
-        if ((unmapped.outputs >> group_.local_rank() & 1) != 0) {
-            exporter.withdraw(shared_output_);
-        }
+        const ControlPage::Buffers &unmapped = group_.slot(rank).unmapped;
+        input = input || unmapped.inputs[own];
+        output = output || unmapped.outputs[own];
+    }
+    if (input) {
+        gpus_.sharing().exporter->withdraw(shared_input_);
+    }
+    if (output) {
+        gpus_.sharing().exporter->withdraw(shared_output_);
     }
 }
 
 // The ranks to be mapped; until they are, this rank's own vectors stand for theirs.
 void MappedCall::find_needed(Algorithm algorithm, const Schedule *schedule)
 {
-    const bool reads = !has(algorithm, Trait::kLeads) || group_.is_leader();
-    const auto is_needed = [&](int rank) {
-        return schedule == nullptr
-                   ? reads
-                   : std::any_of(schedule->steps.begin(), schedule->steps.end(),
-                                 [rank](const Step &step) { return step.peer == rank; });
-    };
-    for (const int rank : group_.local_ranks()) {
-        if (rank != group_.all().rank && peers_.reach(rank, group_.all().rank) && is_needed(rank)) {
+    const int own = group_.all().rank;
+    const auto need = [&](int rank) {
+        if (mapped_[rank].input == nullptr && rank != own &&
+            group_.node_of(rank) == group_.node_of(own) && peers_.reach(rank, own)) {
             mapped_[rank] = {input_, output_, group_.slot(group_.local_number(rank)).progress};
+        }
+    };
+    if (schedule != nullptr) {
+        for (const Step &step : schedule->steps) {
+            need(step.peer);
+        }
+    } else if (!has(algorithm, Trait::kLeads) || group_.is_leader()) {
+        for (const int rank : group_.local_ranks()) {
+            need(rank);
         }
     }
 }
@@ -326,7 +329,7 @@ Result<bool> MappedCall::map_rank(int rank, bool output)
     return true;
 }
 
-Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std::uint64_t &unmapped)
+Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, RankSet &unmapped)
 {
     const SharedBuffer announced = buffer; // checked and used as one, whatever its owner does
     Result<void *> mapped = gpus_.sharing().memory->map(group_.process(rank), announced,
@@ -336,7 +339,7 @@ Result<void *> MappedCall::map_buffer(int rank, const SharedBuffer &buffer, std:
             error(Errc::kDriver, "memory of rank %d is not mapped as it was at the attach", rank);
     }
     if (!mapped.ok()) {
-        unmapped |= std::uint64_t{1} << group_.local_number(rank);
+        unmapped[static_cast<std::size_t>(group_.local_number(rank))] = true;
     }
     return mapped;
 }

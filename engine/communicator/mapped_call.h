@@ -105,8 +105,8 @@ private:
     void find_needed(Algorithm algorithm, const Schedule *schedule);
     [[nodiscard]] Result<bool> map_rank(int rank, bool output);
     [[nodiscard]] Result<void *> map_buffer(int rank, const SharedBuffer &buffer,
-                                            std::uint64_t &unmapped);
-    [[nodiscard]] std::uint64_t key_of(const SharedBuffer &buffer) const noexcept;
+                                            RankSet &unmapped);
+    [[nodiscard]] bool is_known(const SharedBuffer &buffer) const noexcept;
 
     const Log &log_;
     Gpus &gpus_;
@@ -125,9 +125,21 @@ private:
     PeerLease lease_;
     std::size_t bytes_mapped_ = 0;
 
-    // Buffers that peers have mapped for an algorithm, the last ones; and what was closed since.
+    // Buffers that peers have mapped, the last ones; and what was closed since. Who maps a buffer
+    // depends on the algorithm, and on who comes late.
+    struct Known {
+        std::uint64_t buffer_id;
+        int late; // the rank; -1: none
+        Algorithm algorithm;
+
+        friend bool operator==(const Known &, const Known &) = default;
+    };
+    [[nodiscard]] Known known_as(const SharedBuffer &buffer) const noexcept
+    {
+        return {buffer.buffer_id, buffers_.late, algorithm_};
+    }
     static constexpr std::size_t kRemembered = 32;
-    std::array<std::uint64_t, kRemembered> known_{};
+    std::array<std::optional<Known>, kRemembered> known_{};
     std::size_t next_known_ = 0;
     std::uint64_t closes_ = 0;
 };

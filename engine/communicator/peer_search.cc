@@ -228,7 +228,7 @@ void PeerSearch::merge()
     if (!placement_) {
         part_ = Part::kDone;
     } else if (allowed_.mapping && group_.uses_pages() &&
-               group_.most_ranks_on_a_node() <= ReachTrial::kMostLocalRanks) {
+               group_.most_ranks_on_a_node() <= kMostSharingRanks) {
         trial_.emplace(group_, gpus_.sharing(), device_);
         part_ = Part::kOffer;
     } else {
@@ -238,6 +238,7 @@ void PeerSearch::merge()
 
 void PeerSearch::conclude(Mapping mapping)
 {
+    static_assert(kMostSharingRanks == 256, "the number in tell_node()'s words");
     part_ = Part::kDone;
     found_.maps = mapping != Mapping::kNone;
     found_.ranks = place_ranks(*placement_, mapping,
@@ -257,7 +258,7 @@ void PeerSearch::conclude(Mapping mapping)
               : !allowed_.mapping         ? "read no other's GPU memory: coll_hetcoll_ipc is never"
               : !group_.uses_pages()
                   ? "read no other's GPU memory: some node has no shared control page"
-                  : "read no other's GPU memory: a node has too many ranks");
+                  : "read no other's GPU memory: a node has more than 256 ranks");
     const std::vector<int> &gpus = placement_->gpu_of;
     if (group_.nodes() == static_cast<int>(placement_->nodes.size()) &&
         std::find(gpus.begin(), gpus.end(), kNoGpu) == gpus.end()) {

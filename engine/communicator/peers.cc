@@ -40,7 +40,8 @@ bool Peers::reach(int rank, int other) const noexcept
         return false;
     }
     const int a = group_.local_number(rank), b = group_.local_number(other);
-    return (group_.slot(a).reach >> b & 1) != 0 && (group_.slot(b).reach >> a & 1) != 0;
+    return group_.slot(a).reach[static_cast<std::size_t>(b)] &&
+           group_.slot(b).reach[static_cast<std::size_t>(a)];
 }
 
 void Peers::forget() noexcept

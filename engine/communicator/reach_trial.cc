@@ -39,7 +39,7 @@ bool ReachTrial::try_others()
             return false;
         }
         if (reach == Reach::kYes) {
-            reached_ |= std::uint64_t{1} << tried_;
+            reached_[static_cast<std::size_t>(tried_)] = true;
         }
     }
     group_.own_slot().reach = reached_;
@@ -91,7 +91,7 @@ Status ReachTrial::begin_probe(int local)
 
 bool ReachTrial::reaches_all() const noexcept
 {
-    return is_alone() || reached_ == ~std::uint64_t{0} >> (kMostLocalRanks - group_.local_size());
+    return is_alone() || reached_.count() == static_cast<std::size_t>(group_.local_size());
 }
 
 // Where GPUs are joined pair by pair it is usual that some are not, but then neither reads the
@@ -100,14 +100,16 @@ void ReachTrial::say_unreachable(const Log &to) const
 {
     bool some_reach = false;
     int first = -1, one_sided = -1; // ranks of this node whose trial failed
-    for (int rank = 0; rank < group_.local_size() && !is_alone(); ++rank) {
-        for (int other = 0; other < group_.local_size(); ++other) {
-            if (reads(rank, other)) {
-                some_reach = some_reach || rank != other;
-                continue;
-            }
-            first = first < 0 ? rank : first;
-            one_sided = one_sided < 0 && reads(other, rank) ? rank : one_sided;
+    const int ranks = is_alone() ? 0 : group_.local_size();
+    for (int rank = 0; rank < ranks && one_sided < 0; ++rank) {
+        const auto read = static_cast<int>(group_.slot(rank).reach.count());
+        some_reach = some_reach || read > 1; // its own is among them
+        if (read == ranks) {
+            continue;
+        }
+        first = first < 0 ? rank : first;
+        for (int other = 0; other < ranks && one_sided < 0; ++other) {
+            one_sided = !reads(rank, other) && reads(other, rank) ? rank : one_sided;
         }
     }
     const bool usual = some_reach && one_sided < 0;

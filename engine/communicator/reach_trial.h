@@ -8,16 +8,15 @@
 #include "engine/process/pool.h"
 #include "transport/reach_probe.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 
 namespace hetcoll {
 
 class ReachTrial {
 public:
-    static constexpr int kMostLocalRanks = 64; // bits of ControlPage::Slot::reach
-
-    // Group and sharing outlive it. Requires a page, unless the rank is alone on its node.
+    // Group and sharing outlive it. Requires a page, unless the rank is alone on its node, and at
+    // most kMostSharingRanks on a node.
     ReachTrial(const NodeGroup &group, Sharing &sharing, std::shared_ptr<Device> device);
     ReachTrial(const ReachTrial &) = delete;
     ReachTrial &operator=(const ReachTrial &) = delete;
@@ -38,7 +37,7 @@ private:
     Status begin_probe(int local);
     [[nodiscard]] bool reads(int rank, int other) const noexcept
     {
-        return (group_.slot(rank).reach >> other & 1) != 0;
+        return group_.slot(rank).reach[static_cast<std::size_t>(other)];
     }
 
     const NodeGroup &group_;
@@ -48,7 +47,7 @@ private:
     bool offers_ = false;               // else it tries nobody either
     int probed_ = -1;                   // local rank
     int tried_ = 0;                     // local ranks
-    std::uint64_t reached_ = 0;         // bits of local ranks
+    RankSet reached_;
     Status why_not_;                    // the first failure
 };
 

@@ -8,6 +8,7 @@
 
 #include "engine/meeting/call_signature.h"
 #include "engine/meeting/flag_set.h"
+#include "engine/meeting/rank_set.h"
 #include "transport/exporter.h"
 #include "transport/reach_probe.h"
 #include "transport/shared_page.h"
@@ -25,9 +26,9 @@ public:
     static constexpr int kWords = 1024;                        // progress counters of a rank
     static constexpr int kHandedOn = 16;                       // calls, of which others still see
 
-    // Some of the buffers that the ranks of a node have announced: bits by their numbers there.
+    // Some of the buffers that the ranks of a node have announced: whose they are.
     struct Buffers {
-        std::uint64_t inputs, outputs;
+        RankSet inputs, outputs;
     };
     // Whose slot it is, for who reads the page from outside: hetcoll_info --live. Nothing in here
     // is read by ranks.
@@ -62,7 +63,7 @@ public:
         // For trying whether peers can read this rank's GPU, and which ranks of the node it can
         // read.
         alignas(64) ReachOffer offer;
-        std::uint64_t reach;
+        RankSet reach;
         // The buffers of the running call; and which of other ranks' this one could not map.
         alignas(64) SharedBuffer input, output;
         Buffers unmapped;
@@ -93,7 +94,7 @@ public:
     // Tells pages of other versions apart: a number to count up when the meaning of Slot changes,
     // and its size.
     static constexpr std::uint64_t kLayout =
-        0x6865'7463ull << 32 | std::uint64_t{5} << 24 | sizeof(Slot);
+        0x6865'7463ull << 32 | std::uint64_t{6} << 24 | sizeof(Slot);
     static_assert(sizeof(Slot) < 1u << 24);
 
     [[nodiscard]] static constexpr std::size_t bytes(int ranks) noexcept

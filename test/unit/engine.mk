@@ -32,6 +32,7 @@ unit_sources_engine = \
 	test/unit/engine_sums.h \
 	test/unit/engine_known_peers_test.cc \
 	test/unit/engine_late_ranks_test.cc \
+	test/unit/engine_many_ranks_test.cc \
 	test/unit/engine_mapped_call_test.cc \
 	test/unit/engine_meeting_test.cc \
 	test/unit/engine_operation_queue_test.cc \
