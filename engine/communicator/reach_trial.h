@@ -48,7 +48,7 @@ private:
     int probed_ = -1;                   // local rank
     int tried_ = 0;                     // local ranks
     RankSet reached_;
-    Status why_not_;                    // the first failure
+    Status why_not_; // the first failure
 };
 
 } // namespace hetcoll

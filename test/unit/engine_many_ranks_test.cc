@@ -51,10 +51,7 @@ protected:
         }
         return vectors;
     }
-    [[nodiscard]] ControlPage::Slot &slot(int rank)
-    {
-        return ranks_.comm(rank).group().own_slot();
-    }
+    [[nodiscard]] ControlPage::Slot &slot(int rank) { return ranks_.comm(rank).group().own_slot(); }
     void add_up(Vectors &vectors)
     {
         std::vector<int> sum(kCount);
@@ -116,11 +113,10 @@ TEST_F(ManyRanksTest, AllGetTheSumWhateverTheyReach)
 class OneApart : public RanksOnGpus {
 public:
     OneApart(int ranks, int apart)
-        : RanksOnGpus(words(ranks, apart), {},
-                      [apart](std::vector<ProcessIdentity> &identities) {
-                          const ProcessIdentity other = identities[apart == 0 ? 1 : 0];
-                          std::fill(identities.begin(), identities.end(), other);
-                      })
+        : RanksOnGpus(words(ranks, apart), {}, [apart](std::vector<ProcessIdentity> &identities) {
+              const ProcessIdentity other = identities[apart == 0 ? 1 : 0];
+              std::fill(identities.begin(), identities.end(), other);
+          })
     {
         EXPECT_TRUE(find_peers());
     }
