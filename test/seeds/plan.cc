@@ -66,6 +66,20 @@ hetcoll_settings some_settings(Random &random, Trouble trouble)
     return settings;
 }
 
+// Seldom dozens, because each of their turns is one of many: then all on one GPU, or some.
+void draw_ranks(Random &random, Plan &plan)
+{
+    constexpr std::array<int, 6> kRanks = {2, 2, 3, 3, 4, 5};
+    constexpr unsigned kMostRanks = 40, kMostDevices = 8;
+    if (random.once_in(50)) {
+        plan.ranks = 6 + static_cast<int>(random.below(kMostRanks - 5));
+        plan.devices = random.once_in(2) ? 1 : 1 + static_cast<int>(random.below(kMostDevices));
+    } else {
+        plan.ranks = random.of(kRanks);
+        plan.devices = 1 + static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+    }
+}
+
 void place_ranks(Random &random, Plan &plan)
 {
     for (int rank = 0; rank < plan.ranks; ++rank) {
@@ -232,12 +246,10 @@ void draw_environment(Random &random, Plan &plan)
 
 Plan draw_plan(Random &random)
 {
-    constexpr std::array<int, 6> kRanks = {2, 2, 3, 3, 4, 5};
     Plan plan;
     plan.trouble = some_trouble(random);
     plan.tolerant = random.once_in(2);
-    plan.ranks = random.of(kRanks);
-    plan.devices = 1 + static_cast<int>(random.below(static_cast<unsigned>(plan.ranks)));
+    draw_ranks(random, plan);
     plan.settings = some_settings(random, plan.trouble);
     plan.about = std::to_string(plan.ranks) + " ranks, " + std::to_string(plan.devices) +
                  " GPUs, " + plan.settings.algorithm + (plan.tolerant ? ", tolerant" : "");

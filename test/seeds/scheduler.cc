@@ -159,13 +159,14 @@ void Scheduler::go_on()
 
 bool Scheduler::is_stuck()
 {
-    constexpr std::size_t kMostTurns = 3000000, kQuiet = 300000;
+    constexpr std::size_t kMostTurns = 3000000, kQuiet = 300000, kFewRanks = 5;
+    const std::size_t share = 1 + static_cast<std::size_t>(world_.plan().ranks) / kFewRanks;
     if (world_.open_calls() != open_) {
         open_ = world_.open_calls();
         changed_ = world_.turn;
     }
     ++world_.turn;
-    return world_.turn - changed_ > kQuiet || world_.turn > kMostTurns;
+    return world_.turn - changed_ > share * kQuiet || world_.turn > share * kMostTurns;
 }
 
 void Scheduler::run()
