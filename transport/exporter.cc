@@ -62,11 +62,7 @@ struct Exporter::Impl {
     std::map<int, std::array<unsigned char, 16>> uuids;
     std::list<Exported> found_freed;                            // until release_freed()
     std::array<std::uint64_t, FreedMemory::kMost> last_freed{}; // by their number
-    struct Told {
-        ProcessIdentity peer;
-        std::uint64_t freed; // of how many it knows
-    };
-    std::vector<Told> told;
+    std::map<ProcessIdentity, std::uint64_t> told; // of how many freed ones each peer knows
     std::atomic<std::uint64_t> *freed = nullptr;
     std::atomic<std::uint32_t> *calls_to_look = nullptr;
     std::uint32_t between_looks = 1;
@@ -439,14 +435,14 @@ FreedMemory Exporter::tell_freed(std::span<const ProcessIdentity> processes,
     std::uint64_t known = all;
     for (const int number : peers) {
         const ProcessIdentity &peer = processes[static_cast<std::size_t>(number)];
-        const auto told = std::ranges::find(impl_->told, peer, &Impl::Told::peer);
-        known = std::min(known, told != impl_->told.end() ? told->freed : 0);
+        const auto told = impl_->told.find(peer);
+        known = std::min(known, told != impl_->told.end() ? told->second : 0);
         if (told != impl_->told.end()) {
-            told->freed = all;
+            told->second = all;
             continue;
         }
         try {
-            impl_->told.push_back({peer, all});
+            impl_->told.emplace(peer, all);
         } catch (const std::bad_alloc &) { // it is told of all once more
         }
     }

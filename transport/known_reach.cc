@@ -58,33 +58,23 @@ Result<std::optional<ReachOffer>> KnownReach::Target::offer(Exporter &exporter)
     return *filled ? std::optional(target->offer()) : std::optional<ReachOffer>();
 }
 
-bool KnownReach::is_of(const Trial &trial, const Device &device, const ProcessIdentity &owner,
-                       const ReachOffer &offer) noexcept
-{
-    return trial.context == device.context_ref()->id() && trial.owner == owner &&
-           trial.buffer_id == offer.buffer.buffer_id && trial.seed == offer.seed;
-}
-
 Reach KnownReach::find(const Device &device, const ProcessIdentity &owner, const ReachOffer &offer,
                        std::string &why) const
 {
     const std::lock_guard lock(mutex_);
-    for (const Trial &trial : trials_) {
-        if (is_of(trial, device, owner, offer)) {
-            why = trial.why;
-            return trial.verdict;
-        }
+    const auto known = trials_.find(trial_of(device, owner, offer));
+    if (known == trials_.end()) {
+        return Reach::kPending;
     }
-    return Reach::kPending;
+    why = known->second.why;
+    return known->second.reach;
 }
 
 void KnownReach::note(const Device &device, const ProcessIdentity &owner, const ReachOffer &offer,
                       Reach verdict, const std::string &why)
 {
     const std::lock_guard lock(mutex_);
-    std::erase_if(trials_, [&](const Trial &old) { return is_of(old, device, owner, offer); });
-    trials_.push_back(
-        {device.context_ref()->id(), owner, offer.buffer.buffer_id, offer.seed, verdict, why});
+    trials_.insert_or_assign(trial_of(device, owner, offer), Verdict{verdict, why});
 }
 
 } // namespace hetcoll

@@ -6,6 +6,8 @@
 
 #include "transport/reach_probe.h"
 
+#include <compare>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,16 +42,22 @@ private:
         unsigned long long context; // Context::id()
         ProcessIdentity owner;
         std::uint64_t buffer_id, seed; // of the offer
-        Reach verdict;
+
+        friend auto operator<=>(const Trial &, const Trial &) = default;
+    };
+    struct Verdict {
+        Reach reach;
         std::string why;
     };
-    [[nodiscard]] static bool is_of(const Trial &trial, const Device &device,
-                                    const ProcessIdentity &owner, const ReachOffer &offer) noexcept;
+    [[nodiscard]] static Trial trial_of(const Device &device, const ProcessIdentity &owner,
+                                        const ReachOffer &offer) noexcept
+    {
+        return {device.context_ref()->id(), owner, offer.buffer.buffer_id, offer.seed};
+    }
 
     mutable std::mutex mutex_;
-    std::vector<std::shared_ptr<Target>>
-        targets_; // a process has few devices, and a node few processes
-    std::vector<Trial> trials_;
+    std::vector<std::shared_ptr<Target>> targets_; // a process has few devices
+    std::map<Trial, Verdict> trials_;
 };
 
 } // namespace hetcoll

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 
+#include <compare>
 #include <cstdint>
 
 namespace hetcoll {
@@ -15,7 +16,7 @@ struct ProcessIdentity {
     std::int32_t pid;         // in its own PID namespace, which is the same where host is
     std::int32_t reserved;    // 0
 
-    friend bool operator==(const ProcessIdentity &, const ProcessIdentity &) = default;
+    friend auto operator<=>(const ProcessIdentity &, const ProcessIdentity &) = default;
 };
 static_assert(sizeof(ProcessIdentity) == 24);
 

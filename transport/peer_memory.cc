@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -94,7 +95,7 @@ struct PeerMemory::Impl {
     List mappings; // the least recently used is the last
     std::unordered_map<PeerMapping::Key, List::iterator, PeerMapping::KeyHash> index;
     PeerCounters counters{};
-    std::vector<ProcessIdentity> mapped_owners; // whose memory could be mapped
+    std::set<ProcessIdentity> mapped_owners; // whose memory could be mapped
 
     Result<void *> map_new(const PeerMapping::Key &key, const SharedBuffer &buffer,
                            const Device &importer, const PeerLease &lease, PeerMapping *&mapping);
@@ -242,8 +243,7 @@ Status PeerMemory::Impl::open_failed(CUresult result, const char *call,
     char doing[64];
     std::snprintf(doing, sizeof doing, "mapping memory of process %d", owner.pid);
     const Status failed = driver_status(driver, result, call, doing);
-    const bool mapped =
-        std::find(mapped_owners.begin(), mapped_owners.end(), owner) != mapped_owners.end();
+    const bool mapped = mapped_owners.contains(owner);
     const bool stays = result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED ||
                        result == CUDA_ERROR_INVALID_DEVICE || result == CUDA_ERROR_NOT_SUPPORTED;
     return error(stays ? Errc::kUnsupported : failed.code(), "%s%s", failed.message().c_str(),
@@ -307,9 +307,7 @@ Result<void *> PeerMemory::Impl::map_new(const PeerMapping::Key &key, const Shar
     if (result != CUDA_SUCCESS) {
         return open_failed(result, call, opened);
     }
-    if (std::find(mapped_owners.begin(), mapped_owners.end(), key.owner) == mapped_owners.end()) {
-        mapped_owners.push_back(key.owner);
-    }
+    mapped_owners.insert(key.owner);
     ++counters.opens;
     ++counters.mappings;
     counters.bytes += buffer.bytes;
