@@ -40,7 +40,8 @@ struct Links {
     double gpu_latency_us = 10;  // the same over a mapped route: flag, copy or kernel, flag
     double message_us = 2;       // one message of host memory between nodes
     double launch_us = 7;        // a kernel, until the host sees its end
-    double turn_us = 140;        // the same for each of several ranks that share a GPU
+    double turn_us = 140;        // the same for each of several ranks that share a GPU; 0: their
+                                 // kernels and copies run together, as under MPS
     double copy_us = 6;          // a small copy between device and pinned memory, likewise
     double handshake_us = 1;     // all ranks of a node see each other's flags
     Racks racks{};
@@ -56,13 +57,14 @@ struct Links {
 // processes under MPS wait for no turns, which the driver tells and hetcoll does not ask yet.
 [[nodiscard]] constexpr double launches_us(const Links &links, int ranks_per_gpu) noexcept
 {
-    return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us : links.launch_us;
+    return ranks_per_gpu > 1 && links.turn_us > 0 ? ranks_per_gpu * links.turn_us : links.launch_us;
 }
 // Likewise a small copy between device and pinned memory: those into a call and those out of it
 // take a turn together, as who has copied last goes on first.
 [[nodiscard]] constexpr double copies_us(const Links &links, int ranks_per_gpu) noexcept
 {
-    return ranks_per_gpu > 1 ? ranks_per_gpu * links.turn_us / 2 : links.copy_us;
+    return ranks_per_gpu > 1 && links.turn_us > 0 ? ranks_per_gpu * links.turn_us / 2
+                                                  : links.copy_us;
 }
 
 // One processor core that sums what lies in the control page, or comes to an aggregator: a guess.
@@ -70,5 +72,19 @@ inline constexpr double kHostSumGbps = 5;
 // A kernel's writes to another GPU arrive this much after its reads would have: a guess,
 // near a hop in NCCL's model (0.6 to 1.9, docs/internals/latency.md).
 inline constexpr double kRemoteWriteUs = 1;
+
+// A kernel's thread loads the first vector together with four others, then four at a time.
+// launch_us has the rounds of up to 16 vectors. Each further round waits for another GPU's memory:
+// a guess, as kRemoteWriteUs. The addresses of more vectors lie in page-locked memory, which each
+// block reads once: a guess, from what PCIe takes there and back.
+inline constexpr int kVectorsOfLaunch = 16, kLoadsTogether = 4;
+inline constexpr double kReadRoundUs = 1, kReadListUs = 1.5;
+[[nodiscard]] constexpr double many_vectors_us(int vectors) noexcept
+{
+    const auto rounds = [](int count) { return (count + kLoadsTogether - 2) / kLoadsTogether; };
+    return vectors <= kVectorsOfLaunch
+               ? 0
+               : kReadListUs + (rounds(vectors) - rounds(kVectorsOfLaunch)) * kReadRoundUs;
+}
 
 } // namespace hetcoll

@@ -240,7 +240,7 @@ Price Pricer::of_kernel(Algorithm algorithm, double bytes)
         us = std::max(us, transfer_us(carried[link], platform.links[link].gbps));
     }
     const double launch_us = launches_us(ranks_.query.links, leads ? 1 : sharing);
-    us += launch_us + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
+    us += launch_us + many_vectors_us(size) + (writes_all && gpus.size() > 1 ? kRemoteWriteUs : 0);
     if (has(algorithm, Trait::kCopiesIn)) {
         us += launch_us + 2 * vector_us;
     }

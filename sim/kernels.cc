@@ -2,6 +2,7 @@
 
 #include "price/meeting_time.h"
 #include "price/rank_plans.h"
+#include "sim/gpu_host.h"
 
 #include <utility>
 
@@ -29,7 +30,7 @@ public:
         std::vector<SimActor> actors;
         for (int rank = 0; rank < size_; ++rank) {
             actors.push_back(
-                {machine->host_of[static_cast<std::size_t>(rank)],
+                {gpu_host(machine->host_of, ranks_, rank),
                  [this, rank](Activities &activities) { run_rank(rank, activities); }});
         }
         return run_in_child(*machine, actors, most_s_);
@@ -49,7 +50,8 @@ private:
         }
         if (!leads || rank == 0) {
             const bool writes_all = !row_of(algorithm_).has(Trait::kOwnResult);
-            activities.sleep_us(launch_us + (writes_all ? kRemoteWriteUs : 0));
+            activities.sleep_us(launch_us + many_vectors_us(size_) +
+                                (writes_all ? kRemoteWriteUs : 0));
             const double share = has(algorithm_, Trait::kByShares) ? bytes_ / size_ : bytes_;
             int begun = 0;
             for (int writes = 0; writes < (writes_all ? 2 : 1); ++writes) {
@@ -91,7 +93,7 @@ public:
         for (int node = 0; node < cluster_.node_count(); ++node) {
             const int leader = group(node).front().front();
             actors.push_back(
-                {machine->host_of[static_cast<std::size_t>(leader)],
+                {gpu_host(machine->host_of, ranks_, leader),
                  [this, node](Activities &activities) { run_node(node, activities); }});
         }
         return run_in_child(*machine, actors, call_.most_s);
@@ -106,8 +108,12 @@ private:
     void run_node(int node, Activities &activities) const
     {
         const Query &query = ranks_.query;
+        std::size_t ranks = 0;
+        for (const GpuGroup &gpu : group(node)) {
+            ranks += gpu.size();
+        }
         const LeaderTimes times =
-            leader_times(query.links, group(node).size(), query.ranks_per_gpu, call_.bytes);
+            leader_times(query.links, ranks, query.ranks_per_gpu, call_.bytes);
         activities.sleep_us(times.before_us);
         run_to_end(SimRank(leader_plan(node, cluster_.node_count(), call_.bytes,
                                        call_.element_bytes, cluster_.kind_of(node).memory_gbps)),

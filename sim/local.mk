@@ -10,6 +10,7 @@ libhetcoll_sim_la_SOURCES = \
 	sim/child.h sim/child.cc \
 	sim/cluster_file.h sim/cluster_file.cc \
 	sim/in_network.h sim/in_network.cc \
+	sim/gpu_host.h \
 	sim/kernels.h sim/kernels.cc \
 	sim/simgrid_names.h \
 	sim/simgrid_run.h sim/simgrid_run.cc \

@@ -5,6 +5,7 @@
 #include "price/meeting_time.h"
 #include "price/price.h"
 #include "price/rank_plans.h"
+#include "sim/gpu_host.h"
 #include "sim/kernels.h"
 
 #include <span>
@@ -28,7 +29,7 @@ Query query_of(const Ranks &ranks, const SimCall &call, const RankShares &shares
     query.bytes = call.bytes;
     query.element_bytes = call.element_bytes;
     query.chunk_bytes = call.chunk_bytes;
-    query.available = at_size(query.available, call.bytes, call.small_limit, false);
+    query.available = at_size(query.available, call.bytes, call.small_limit, true);
     if (call.forced) {
         query.available =
             static_cast<AlgorithmSet>(ranks.query.available | algorithms_of(Form::kHost));
@@ -51,7 +52,7 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
     const double meeting = call.meetings ? meeting_us(cluster, ranks) : 0;
     std::vector<SimActor> actors;
     for (int rank = 0; rank < ranks.size(); ++rank) {
-        actors.push_back({machine->host_of[static_cast<std::size_t>(rank)],
+        actors.push_back({gpu_host(machine->host_of, ranks, rank),
                           [&plans, rank, meeting](Activities &activities) {
                               activities.sleep_us(meeting);
                               run_to_end(SimRank(plans.plan(rank)), activities);
@@ -61,10 +62,10 @@ Result<ChildOutcome> run_schedule(const Cluster &cluster, const Ranks &ranks, co
     int side = 0;
     for (const std::vector<int> &hosts : machine->sides_of) {
         for (int rank = 0; rank < ranks.size(); ++rank) {
-            actors.push_back({hosts[static_cast<std::size_t>(rank)],
-                              [&plans, side, rank](Activities &activities) {
-                                  run_to_end(SimRank(plans.side_plan(side, rank)), activities);
-                              }});
+            actors.push_back(
+                {gpu_host(hosts, ranks, rank), [&plans, side, rank](Activities &activities) {
+                     run_to_end(SimRank(plans.side_plan(side, rank)), activities);
+                 }});
         }
         ++side;
     }
@@ -75,11 +76,7 @@ Result<Choice> choose_by(const Cluster &cluster, const Ranks &ranks, const Query
                          const SimCall &call, std::span<const int> shares)
 {
     CallPrices prices([&] { return PricedMachine{cluster, ranks}; });
-    Query asked = query;
-    if (!query.forced) {
-        asked.available = at_size(query.available, call.bytes, call.small_limit, true);
-    }
-    Choice choice = prices.choose(asked, call.table, {.shares = {shares.begin(), shares.end()}});
+    Choice choice = prices.choose(query, call.table, {.shares = {shares.begin(), shares.end()}});
     if (choice.forced_unavailable) {
         return error(Errc::kUnsupported, "%s cannot run on %d ranks on %s of this kind",
                      algorithm_name(*call.forced), query.ranks,

@@ -172,6 +172,15 @@ private:
         return {};
     }
 
+    [[nodiscard]] NodePattern on_each_gpu(const Cluster &cluster) const
+    {
+        std::size_t most = 0;
+        for (const NodeKind &kind : cluster.kinds) {
+            most = std::max(most, kind.topology.gpus().size());
+        }
+        return NodePattern(most, options_.ranks_per_gpu);
+    }
+
     Status run_nodes(int nodes)
     {
         Result<Cluster> cluster =
@@ -182,7 +191,7 @@ private:
         if (Status status = take_table(*cluster); !status.ok()) {
             return status;
         }
-        Ranks ranks = place_ranks(*cluster);
+        Ranks ranks = place_ranks(*cluster, on_each_gpu(*cluster));
         if (options_.adapters) {
             if (Status status =
                     check_adapters(&cluster->kinds.front().topology, cluster->node_count());
@@ -202,7 +211,8 @@ private:
             return {};
         }
         if (ranks.size() < 2) {
-            return error(Errc::kInvalid, "one GPU has nobody to reduce with: give --nodes");
+            return error(Errc::kInvalid,
+                         "one rank has nobody to reduce with: give --nodes or --ranks-per-gpu");
         }
         const std::size_t weights = shares_.weights.size();
         if (weights != 0 && weights != static_cast<std::size_t>(ranks.size())) {
@@ -268,7 +278,8 @@ private:
             all.samples.push_back({.setup = {.ranks = row.ranks,
                                              .nodes = row.nodes,
                                              .ranks_per_node_min = ranks.query.ranks_per_node_min,
-                                             .ranks_per_node_max = ranks.query.ranks_per_node_max},
+                                             .ranks_per_node_max = ranks.query.ranks_per_node_max,
+                                             .ranks_per_gpu = ranks.query.ranks_per_gpu},
                                    .variant = {.algorithm = *find_algorithm(row.algorithm)},
                                    .bytes = static_cast<std::int64_t>(row.bytes),
                                    .min_ns = ns,

@@ -37,6 +37,10 @@ expect "too many nodes" "has 64 nodes, --nodes asks for 65" \
     "$tool/hetcoll_sim" --topology "$machines/awan64.cluster" --nodes 65 --bytes 8
 expect "a share below one byte" " two_shot  *mapped " \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 8 --algorithm two_shot
+expect "ranks that share a GPU" "leader  *mapped " \
+    "$tool/hetcoll_sim" --topology "$machines/dgxh100.topology" --ranks-per-gpu 3 --bytes 8
+expect "switches that reduce know none" "in_network is simulated with one rank per GPU" \
+    "$tool/hetcoll_sim" --topology "$machines/netreduce.cluster" --bytes 1M --algorithm in_network --ranks-per-gpu 2
 expect "nothing to reduce" "--bytes: '0' is not a size from 4 to" \
     "$tool/hetcoll_sim" --topology "$machines/dgx2.topology" --bytes 0
 expect "more than any memory" "--bytes: '3T' is not a size" \

@@ -1,5 +1,6 @@
 #include "tools/sim_options.h"
 
+#include "base/node_ranks.h"
 #include "engine/hetcoll.h"
 #include "machine/build_platform.h"
 #include "machine/rank_shares.h"
@@ -10,6 +11,7 @@
 #include "sim/cluster_file.h"
 #include "tools/adapters_option.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,6 +53,12 @@ Status check(const SimOptions &options)
                      options.between_nodes.c_str(),
                      names_of(kBetweenNodesAlgorithms, " or ").c_str());
     }
+    const bool in_network = std::find(options.algorithms.begin(), options.algorithms.end(),
+                                      kInNetworkName) != options.algorithms.end();
+    if (in_network && options.ranks_per_gpu > 1) {
+        return error(Errc::kInvalid, "--algorithm in_network is simulated with one rank per GPU: "
+                                     "leave out --ranks-per-gpu");
+    }
     for (const std::string &name : options.algorithms) {
         if (name != "auto" && name != "all" && name != kInNetworkName && !find_algorithm(name)) {
             return error(
@@ -70,7 +78,8 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
     CommandLine line(
         "hetcoll_sim",
         "Simulates MPI_Allreduce of device memory on a cluster: the schedules that hetcoll would "
-        "run, one rank per GPU, on SimGrid. Times are those of a model, not measured.");
+        "run, on SimGrid, one rank per GPU unless told otherwise. Times are those of a model, not "
+        "measured.");
     line.add_option("--topology", options.topology,
                     "a cluster file, or a topology file that describes every node; shipped ones go "
                     "by name, such as dgxh100, awan64, netreduce")
@@ -82,6 +91,9 @@ bool parse_sim_options(int argc, char **argv, SimOptions &options, int &exit_cod
         .list()
         .check(whole_number(1, kMostNodes))
         .type_name("N,...");
+    line.add_option("--ranks-per-gpu", options.ranks_per_gpu, "ranks that share each GPU (1)")
+        .check(whole_number(1, kMostNodeRanks))
+        .type_name("N");
     SizeWords sizes;
     line.add_option("--bytes", sizes.list,
                     "sizes of the vector, such as 8,64K,4M; 8:64M doubles from 8 to 64M")

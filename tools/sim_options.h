@@ -16,6 +16,7 @@ inline constexpr const char *kInNetworkName = "in_network";
 struct SimOptions {
     std::string topology;
     std::vector<int> nodes; // 0: all of a cluster's
+    int ranks_per_gpu = 1;
     std::vector<std::size_t> bytes;
     std::vector<std::string> algorithms; // auto, or names
     std::string between_nodes;
