@@ -13,6 +13,10 @@
 namespace hetcoll {
 namespace {
 
+// Has a price whatever the call is.
+constexpr AlgorithmSet kPricedSchedules = algorithms_where(
+    [](const AlgorithmRow &row) { return row.is_schedule() && row.needs != Needs::kShares; });
+
 // The least of all prices; on a tie the earlier one. Nothing: there is none.
 template <class Us> std::optional<Algorithm> least(AlgorithmSet set, const Us &us_of)
 {
@@ -78,7 +82,10 @@ AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limi
 {
     constexpr AlgorithmSet kHost = algorithms_of(Form::kHost);
     if (bytes <= small_limit) {
-        return static_cast<AlgorithmSet>((set & kSmallAlgorithms) | kHost);
+        const bool has_kernel = (set & algorithms_of(Form::kKernel)) != 0;
+        const AlgorithmSet small =
+            has_kernel || !priced ? kSmallAlgorithms : kSmallAlgorithms | kPricedSchedules;
+        return static_cast<AlgorithmSet>((set & small) | kHost);
     }
     const bool may_copy = bytes <= most_host_bytes(small_limit) && priced;
     return static_cast<AlgorithmSet>((set & ~kSmallOnlyAlgorithms) | (may_copy ? kHost : 0));

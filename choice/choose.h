@@ -28,9 +28,9 @@ struct Choice : Way {
     return small_limit < kMostHostBytes / 4 ? 4 * small_limit : kMostHostBytes;
 }
 
-// The algorithms of `set` that may serve a `bytes`-byte call. Up to the small limit, which of them
-// costs least on the host or by one kernel; above it kHost competes with the others up to
-// most_host_bytes(), if calls are `priced`.
+// The algorithms of `set` that may serve a `bytes`-byte call. Up to the small limit, kHost and
+// those of one kernel; if `set` has no kernel and calls are `priced`, schedules too. Above it kHost
+// competes with the others up to most_host_bytes(), if calls are `priced`.
 [[nodiscard]] AlgorithmSet at_size(AlgorithmSet set, std::size_t bytes, std::size_t small_limit,
                                    bool priced) noexcept;
 

@@ -270,7 +270,8 @@ Explained explain(std::size_t bytes, CallSetup &setup, const Topology *topology,
     text += setup.by.note.empty() ? "" : "table      " + setup.by.note + "\n";
     text += print_ways(choice, query, setup.prices, topology);
     text += print_rounding(choice, query, by_element);
-    if (small) {
+    const bool has_kernel = (query.available & algorithms_of(Form::kKernel)) != 0;
+    if (small && has_kernel) {
         text += format("small      up to %zu bytes only %s may serve a call\n", setup.small_limit,
                        names_of(kSmallAlgorithms & ~kWhenAskedAlgorithms, " or ").c_str());
     }

@@ -41,8 +41,8 @@
     HETCOLL_PARAMETER(BYTES, small_limit, 8192, HETCOLL_RANGE(0, HETCOLL_MAX_SMALL_LIMIT, NULL),   \
         LEAST, START, SPEED, 5,                                                                    \
         "Vectors of up to this many bytes (at most 16384) are reduced in host memory in one "      \
-        "exchange, or by one kernel on a node if that costs less; up to four times as many "       \
-        "bytes (at most 32768) if this costs least")                                               \
+        "exchange, or if that costs less by one kernel on a node, or by messages between nodes; "  \
+        "up to four times as many bytes (at most 32768) if this costs least")                                               \
     HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
         "Most bytes that the processor reads from mapped device memory itself, without a copy. "   \
