@@ -78,7 +78,7 @@ bool is_needless(Algorithm algorithm, const Query &query)
 {
     const Orders orders = orders_of(algorithm, query.ranks, query.links.rack_ranks);
     return (!orders.plain && !orders.by_racks) ||
-           (has(algorithm, Trait::kMultiplies) && node_shape(query).max > 1);
+           (has(algorithm, Trait::kMultiplies) && query.nodes <= 1 && node_shape(query).max > 1);
 }
 
 std::vector<Way> ways_of(Algorithm algorithm, const Query &query)

@@ -17,8 +17,8 @@ namespace hetcoll {
 // recursive multiplying is recursive doubling, or its groups are not alike, so that some send more
 // than others. `rack`: with racks first.
 [[nodiscard]] bool is_needless_among(Algorithm algorithm, int size, int rack = 0);
-// Likewise among all ranks, in any order. On a node that has several, each of many messages takes
-// processors' time, which no price knows: there the hierarchy multiplies.
+// Likewise among all ranks, in any order. Among the ranks of one node, each of many messages takes
+// processors' time, which no price knows.
 [[nodiscard]] bool is_needless(Algorithm algorithm, const Query &query);
 
 // The orders in which an algorithm is worth a price among `size` ranks, or nodes of a hierarchy. If

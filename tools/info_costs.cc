@@ -1,10 +1,14 @@
 #include "tools/info_costs.h"
 
+#include "base/node_ranks.h"
+
 #include <algorithm>
 #include <limits>
 
 namespace hetcoll {
 namespace {
+
+static_assert(kMostNodeRanks == 256); // the words below say it
 
 // Why an algorithm is not available, for a person.
 const char *obstacle(Algorithm algorithm, const Query &query, bool small)
@@ -34,7 +38,7 @@ const char *obstacle(Algorithm algorithm, const Query &query, bool small)
     case Needs::kMessages: break;
     case Needs::kOneNode:
         return query.nodes > 1 ? "one node only"
-                               : "needs 2 to 16 ranks whose GPUs reach each other";
+                               : "needs 2 to 256 ranks whose GPUs reach each other";
     case Needs::kTrees:
         return query.nodes > 1 ? "one node only"
                                : "needs 3 to 64 GPUs with links between them, no switch";
@@ -54,10 +58,9 @@ const char *why_not_priced(Algorithm algorithm, const Query &query)
     if (!has(algorithm, Trait::kMultiplies)) {
         return "as many rounds as a smaller radix";
     }
-    return node_shape(query).max > 1
-               ? "for one rank on a node; hierarchical may have it between nodes"
-           : query.ranks <= 2 ? "the same as recursive_doubling"
-                              : "its groups would differ";
+    return query.nodes <= 1 && node_shape(query).max > 1 ? "on several nodes only"
+           : query.ranks <= 2                            ? "the same as recursive_doubling"
+                                                         : "its groups would differ";
 }
 
 } // namespace

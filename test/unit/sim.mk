@@ -1,5 +1,6 @@
 unit_sources_sim = \
 	test/unit/plan_way_test.cc \
+	test/unit/price_node_ranks_test.cc \
 	test/unit/sim_cluster_test.cc \
 	test/unit/sim_closed_forms_test.cc \
 	test/unit/sim_in_network_test.cc \
