@@ -22,6 +22,19 @@ constexpr std::uint64_t kMinChunkBytes = 64 * kKiB;
 constexpr int kChunksPerMessage = 4;
 constexpr int kChunksPerPipeline = 32;
 
+// Where nodes have several ranks, recursive multiplying sends whole vectors through few adapters:
+// a chunk that holds one waits for partners once.
+std::size_t chunk_of_whole(const Way &way, const Query &query)
+{
+    if (!has(way.algorithm, Trait::kMultiplies) || query.nodes <= 1 || node_shape(query).max <= 1 ||
+        query.chunk_bytes != 0) {
+        return way.chunk_bytes;
+    }
+    const std::size_t whole =
+        (query.bytes + kEncodedChunkUnit - 1) / kEncodedChunkUnit * kEncodedChunkUnit;
+    return std::clamp<std::size_t>(whole, way.chunk_bytes, kLargestChunkBytes);
+}
+
 } // namespace
 
 std::size_t first_chunk(Algorithm algorithm, const Query &query, bool over_trees) noexcept
@@ -85,7 +98,8 @@ std::vector<Way> ways_of(Algorithm algorithm, const Query &query)
 {
     const std::size_t chunk =
         query.chunk_bytes != 0 ? query.chunk_bytes : first_chunk(algorithm, query);
-    const Way first{.algorithm = algorithm, .chunk_bytes = whole_elements(chunk)};
+    Way first{.algorithm = algorithm, .chunk_bytes = whole_elements(chunk)};
+    first.chunk_bytes = chunk_of_whole(first, query);
     std::vector<Way> ways;
     if (const auto add_ways = plan_of(algorithm).add_ways) {
         add_ways(first, query, ways);
