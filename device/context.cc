@@ -35,20 +35,21 @@ Result<bool> is_legacy_stream_idle(const Driver &driver, CUcontext context)
 {
     CUcontext current = nullptr;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result = driver.cuCtxGetCurrent(&current);
-    if (result == CUDA_SUCCESS && current == context) {
+    const auto ask = [&driver] {
+        return ask_in_visit(
+            {}, [&driver] { return is_idle_by(driver, driver.cuStreamQuery(CU_STREAM_LEGACY)); });
+    };
+    if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) {
         // The driver may take the query for a call that another thread's capture forbids.
         const CUresult exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode);
-        result = driver.cuStreamQuery(CU_STREAM_LEGACY);
+        Result<bool> idle = ask();
         if (exchanged == CUDA_SUCCESS) {
             driver.cuThreadExchangeStreamCaptureMode(&mode);
         }
-    } else {
-        const ContextScope scope(driver, context);
-        result = scope.result() == CUDA_SUCCESS ? driver.cuStreamQuery(CU_STREAM_LEGACY)
-                                                : scope.result();
+        return idle;
     }
-    return is_idle_by(driver, result);
+    const ContextScope scope(driver, context);
+    return scope.result() == CUDA_SUCCESS ? ask() : is_idle_by(driver, scope.result());
 }
 
 Result<CUcontext> retain_primary_context(const Driver &driver, int ordinal)

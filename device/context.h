@@ -7,6 +7,7 @@
 #include "device/queued_calls.h"
 
 #include <memory>
+#include <thread>
 
 namespace hetcoll {
 
@@ -29,6 +30,26 @@ private:
     CUresult exchanged_ = CUDA_ERROR_NOT_SUPPORTED;
     CUstreamCaptureMode capture_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
+
+// How a wait asks the driver: up to `polls` times in one visit of the context, which costs more
+// than a question; then others run. With `yields` other threads of this core run between questions.
+struct Linger {
+    unsigned polls = 8; // a few microseconds
+    bool yields = false;
+};
+// The last answer of `ask`: true, an error, or false after `linger.polls` times.
+template <class Ask> [[nodiscard]] Result<bool> ask_in_visit(Linger linger, const Ask &ask)
+{
+    for (;;) {
+        Result<bool> done = ask();
+        if (!done.ok() || *done || --linger.polls == 0) {
+            return done;
+        }
+        if (linger.yields) {
+            std::this_thread::yield();
+        }
+    }
+}
 
 // Whether the application's work on the legacy stream of `context`, which is there, is done. In as
 // few driver calls as that takes: the context is entered only if it is not the current one, as it

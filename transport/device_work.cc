@@ -87,6 +87,11 @@ Status DeviceWork::start_copy(void *to, const void *from, std::size_t bytes)
     return device_->record(copy_done_, out_.get());
 }
 
+Result<bool> DeviceWork::copy_done(Linger linger)
+{
+    return ask_in_visit(linger, [this] { return is_done(copy_done_); });
+}
+
 Status DeviceWork::start_copy_elements(void *to, const void *from, std::size_t count,
                                        ElementKind kind)
 {

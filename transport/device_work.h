@@ -45,7 +45,7 @@ public:
     Status start_copy(void *to, const void *from, std::size_t bytes);
     // The same of elements, but for their padding.
     Status start_copy_elements(void *to, const void *from, std::size_t count, ElementKind kind);
-    [[nodiscard]] Result<bool> copy_done() { return is_done(copy_done_); }
+    [[nodiscard]] Result<bool> copy_done(Linger linger = {});
     // Whether all work that the application has put on the legacy stream so far is done. If not,
     // copy_done() will tell.
     [[nodiscard]] Result<bool> start_marker();

@@ -66,9 +66,18 @@ template <class Done> bool is_over(Call &call, bool &runs, const Done &done)
 
 } // namespace
 
+Linger Call::linger() const noexcept
+{
+    constexpr unsigned kPollsOfBlocking = 64; // longer than a small copy takes
+    if (persistent || is_queued() || args->reduce != nullptr) {
+        return {};
+    }
+    return {.polls = kPollsOfBlocking, .yields = comm.p2p().shares_processor != 0};
+}
+
 bool Call::poll_copy()
 {
-    return is_over(*this, work.copying, [this] { return work.device->copy_done(); });
+    return is_over(*this, work.copying, [this] { return work.device->copy_done(linger()); });
 }
 bool Call::poll_kernel()
 {

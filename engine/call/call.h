@@ -132,6 +132,8 @@ struct Call {
     // The vector to where the program has it, but for its padding.
     void start_copy_out(void *to, const void *from, const PointerInfo &info);
     [[nodiscard]] bool poll_copy();
+    // Whoever waits for a blocking call has nothing else to do while its copy runs.
+    [[nodiscard]] Linger linger() const noexcept;
     [[nodiscard]] bool poll_kernel();
     [[nodiscard]] bool may_copy_blocking();
     [[nodiscard]] auto copied() noexcept

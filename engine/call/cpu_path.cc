@@ -11,7 +11,7 @@ namespace hetcoll {
 namespace {
 
 // The work before a call is nearly done in most calls; a copy waits for the rest without asking.
-constexpr unsigned kMostPolls = 64;
+constexpr unsigned kMostVisits = 64 / Linger{}.polls;
 // Fewer bytes prove nothing.
 constexpr std::size_t kLeastBytes = 4;
 
@@ -121,7 +121,7 @@ Task<bool> copy(Call &call, void *to, const void *from, std::size_t bytes)
     call.work.copying = true; // whoever ends the call now waits for it
     bool copied = false;
     co_await until([&call, &copied] {
-        const Result<bool> done = call.work.device->copy_done();
+        const Result<bool> done = call.work.device->copy_done(call.linger());
         copied = done.ok() && *done;
         return !done.ok() || *done;
     });
@@ -196,7 +196,7 @@ bool poll_cpu(Call &call)
     }
     if (cpu.reads || (cpu.writes && !copies_input(call))) {
         const Result<bool> done = call.gpus.cpu_views().work_is_done(call.buffers.device());
-        if (done.ok() && !*done && ++cpu.polls < kMostPolls) {
+        if (done.ok() && !*done && ++cpu.polls < kMostVisits) {
             return false;
         }
         if (!done.ok() || !*done) {

@@ -134,7 +134,10 @@ Result<bool> NamedStream::Mark::is_done() const
 {
     const ContextScope scope(device->driver(), device->context());
     Status status = entered(*device, scope);
-    return status.ok() ? device->is_done(event) : Result<bool>(std::move(status));
+    if (!status.ok()) {
+        return status;
+    }
+    return ask_in_visit({}, [this] { return device->is_done(event); });
 }
 
 void NamedStream::give_back(Mark mark)

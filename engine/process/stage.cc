@@ -388,8 +388,12 @@ bool Stage::is_done()
         const ContextScope scope(device.driver(), device.context());
         Result<bool> copied =
             scope.result() == CUDA_SUCCESS
-                ? (buffer.pipe != nullptr ? buffer.pipe->step()
-                                          : device.is_done(buffer.memory->done))
+                ? ask_in_visit({},
+                               [&] {
+                                   return buffer.pipe != nullptr
+                                              ? buffer.pipe->step()
+                                              : device.is_done(buffer.memory->done);
+                               })
                 : Result<bool>(driver_status(device.driver(), scope.result(), "cuCtxPushCurrent",
                                              "entering the context of a buffer"));
         if (!copied.ok()) {

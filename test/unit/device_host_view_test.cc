@@ -177,12 +177,16 @@ TEST(LegacyStreamTest, IsThatOfTheContextThatIsNamed)
         HETCOLL_REQUIRE(cuda().driver->cuMemsetD8Async(memory, 1, 8, CU_STREAM_LEGACY));
         EXPECT_TRUE(*is_legacy_stream_idle(*cuda().driver, other));
         EXPECT_FALSE(*is_legacy_stream_idle(*cuda().driver, cuda().context));
+        const test::CallCount questions("cuStreamQuery");
         std::thread([&] {
+            const test::CallCount visits("cuCtxPushCurrent");
             EXPECT_FALSE(*is_legacy_stream_idle(*cuda().driver, cuda().context));
             CUcontext current = cuda().context;
             HETCOLL_REQUIRE(cuda().driver->cuCtxGetCurrent(&current));
             EXPECT_EQ(current, nullptr);
+            EXPECT_EQ(visits.get(), 1u);
         }).join();
+        EXPECT_EQ(questions.get(), Linger{}.polls);
     }
     HETCOLL_REQUIRE(cuda().driver->cuMemFree(memory));
     HETCOLL_REQUIRE(cuda().cuCtxDestroy(other));

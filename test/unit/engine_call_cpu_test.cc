@@ -224,7 +224,7 @@ TEST_F(CpuPathTest, NothingIsReadBeforeTheLegacyStreamIsIdle)
                                                      CU_STREAM_LEGACY));
         const hetcoll_call made = call_on(pointer(memory.at), pointer(memory.at));
         Operation operation(*comm_, made);
-        for (int i = 0; i < (waits_long ? 200 : 10); ++i) {
+        for (int i = 0; i < (waits_long ? 200 : 5); ++i) {
             ASSERT_FALSE(operation.step());
         }
         EXPECT_TRUE(peer_.said().empty());
@@ -252,7 +252,7 @@ TEST_F(CpuPathTest, NothingIsWrittenBeforeTheLegacyStreamIsIdle)
         cuda().driver->cuMemcpyAsync(kept.at, recv.at, kFew * sizeof(int), CU_STREAM_LEGACY));
     const hetcoll_call made = call_on(input.data(), pointer(recv.at));
     Operation operation(*comm_, made);
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 5; ++i) {
         ASSERT_FALSE(operation.step());
     }
     held.release();

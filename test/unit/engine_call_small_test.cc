@@ -37,6 +37,42 @@ TEST_F(SmallCallTest, DeviceMemoryIsSummedInOneMeetingAndTheSumCopiedBack)
     EXPECT_EQ(counter(HETCOLL_CALLS_HOST), 1u);
 }
 
+// Steps with copies that stay unfinished; the program has no context current meanwhile.
+TEST_F(SmallCallTest, AWaitForACopyAsksManyTimesInEachVisitOfTheContext)
+{
+    constexpr int kSteps = 10, kAsked = 64, kAskedByOthers = 8;
+    Numbers<int> first(Where::kDevice, mine(kFew)); // of the call that makes memory and streams
+    answer(kDeviceMemory);
+    ASSERT_EQ(run(call(first, first, kFew)), HETCOLL_SUCCESS);
+    for (const bool is_blocking : {true, false}) {
+        Numbers<int> vector(Where::kDevice, mine(kFew));
+        answer(kDeviceMemory);
+        hetcoll_call made = call(vector, vector, kFew);
+        if (!is_blocking) {
+            made.reduce = [](void *, const void *, void *, std::size_t) {};
+        }
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(nullptr));
+        HeldDevices held;
+        Operation operation(*comm_, made);
+        ASSERT_FALSE(operation.step()); // starts the copy
+        const CallCount visits("cuCtxPushCurrent"), leaves("cuCtxPopCurrent"),
+            questions("cuEventQuery");
+        for (int step = 0; step < kSteps; ++step) {
+            ASSERT_FALSE(operation.step());
+            CUcontext current = cuda().context;
+            HETCOLL_REQUIRE(cuda().driver->cuCtxGetCurrent(&current));
+            EXPECT_EQ(current, nullptr);
+        }
+        EXPECT_EQ(visits.get(), kSteps);
+        EXPECT_EQ(leaves.get(), kSteps);
+        EXPECT_EQ(questions.get(), kSteps * (is_blocking ? kAsked : kAskedByOthers));
+        held.release();
+        EXPECT_EQ(finish(operation), HETCOLL_SUCCESS);
+        HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(cuda().context));
+        EXPECT_EQ(vector.read(), sums(kFew));
+    }
+}
+
 TEST_F(SmallCallTest, InPlaceTheSumReplacesTheInput)
 {
     for (const Where where : {Where::kHost, Where::kDevice}) {

@@ -15,6 +15,7 @@
 namespace hetcoll {
 namespace {
 
+using test::CallCount;
 using test::cuda;
 using test::Faults;
 using test::HeldDevices;
@@ -254,6 +255,30 @@ TEST_F(StageTest, CopiesWaitForTheLegacyStreamAndTheCallerDoesNot)
         std::this_thread::yield();
     }
     EXPECT_EQ(Bytes(memory, memory + kBytes), Bytes(kBytes, 7));
+}
+
+TEST_F(StageTest, EachVisitOfTheContextAsksManyTimes)
+{
+    constexpr int kVisits = 10, kAsked = 8;
+    ASSERT_EQ(add(buffer()), 1);
+    piece(0, kBytes, HETCOLL_STAGE_READ);
+    ASSERT_NE(host(), nullptr);
+    HETCOLL_REQUIRE(cuda().driver->cuCtxSetCurrent(nullptr));
+    HeldDevices held;
+    hetcoll_stage_start(stage_.get(), HETCOLL_STAGE_READ);
+    const CallCount visits("cuCtxPushCurrent"), questions("cuEventQuery");
+    for (int visit = 0; visit < kVisits; ++visit) {
+        ASSERT_EQ(hetcoll_stage_is_done(stage_.get()), 0);
+        CUcontext current = cuda().context;
+        HETCOLL_REQUIRE(cuda().driver->cuCtxGetCurrent(&current));
+        EXPECT_EQ(current, nullptr);
+    }
+    EXPECT_EQ(visits.get(), kVisits);
+    EXPECT_EQ(questions.get(), kVisits * kAsked);
+    held.release();
+    while (hetcoll_stage_is_done(stage_.get()) == 0) {
+        std::this_thread::yield();
+    }
 }
 
 TEST_F(StageTest, MemoryAndStreamsAreUsedAgain)
