@@ -228,7 +228,7 @@ void PeerSearch::merge()
     if (!placement_) {
         part_ = Part::kDone;
     } else if (allowed_.mapping && group_.uses_pages() &&
-               group_.most_ranks_on_a_node() <= kMostSharingRanks) {
+               group_.most_ranks_on_a_node() <= kMostNodeRanks) {
         trial_.emplace(group_, gpus_.sharing(), device_);
         part_ = Part::kOffer;
     } else {
@@ -238,7 +238,7 @@ void PeerSearch::merge()
 
 void PeerSearch::conclude(Mapping mapping)
 {
-    static_assert(kMostSharingRanks == 256, "the number in tell_node()'s words");
+    static_assert(kMostNodeRanks == 256, "the number in tell_node()'s words");
     part_ = Part::kDone;
     found_.maps = mapping != Mapping::kNone;
     found_.ranks = place_ranks(*placement_, mapping,

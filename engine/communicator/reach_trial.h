@@ -16,7 +16,7 @@ namespace hetcoll {
 class ReachTrial {
 public:
     // Group and sharing outlive it. Requires a page, unless the rank is alone on its node, and at
-    // most kMostSharingRanks on a node.
+    // most kMostNodeRanks on a node.
     ReachTrial(const NodeGroup &group, Sharing &sharing, std::shared_ptr<Device> device);
     ReachTrial(const ReachTrial &) = delete;
     ReachTrial &operator=(const ReachTrial &) = delete;

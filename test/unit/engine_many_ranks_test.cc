@@ -135,7 +135,7 @@ protected:
     SmallMachine machine_;
     OneApart ranks_{GetParam(), 0};
 };
-INSTANTIATE_TEST_SUITE_P(Ranks, ManyMappedTest, ::testing::Values(128, kMostSharingRanks));
+INSTANTIATE_TEST_SUITE_P(Ranks, ManyMappedTest, ::testing::Values(128, kMostNodeRanks));
 
 TEST_P(ManyMappedTest, EachMapsItsNeighboursAndBuffersThatOneCannotMapAreWithdrawn)
 {
@@ -198,7 +198,7 @@ TEST_P(ManyMappedTest, EachMapsItsNeighboursAndBuffersThatOneCannotMapAreWithdra
 TEST(TooManyRanksTest, NobodyMapsAndALineSaysSo)
 {
     const SmallMachine machine;
-    const OneApart ranks(kMostSharingRanks + 1, kMostSharingRanks);
+    const OneApart ranks(kMostNodeRanks + 1, kMostSharingRanks);
     for (const auto &peers : ranks.peers) {
         EXPECT_FALSE(peers->found().maps);
     }
