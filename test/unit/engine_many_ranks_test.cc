@@ -198,7 +198,7 @@ TEST_P(ManyMappedTest, EachMapsItsNeighboursAndBuffersThatOneCannotMapAreWithdra
 TEST(TooManyRanksTest, NobodyMapsAndALineSaysSo)
 {
     const SmallMachine machine;
-    const OneApart ranks(kMostNodeRanks + 1, kMostSharingRanks);
+    const OneApart ranks(kMostNodeRanks + 1, kMostNodeRanks);
     for (const auto &peers : ranks.peers) {
         EXPECT_FALSE(peers->found().maps);
     }

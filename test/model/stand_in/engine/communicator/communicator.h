@@ -25,7 +25,7 @@ public:
     Status prepare(ReduceOp, ElementKind) noexcept { return {}; }
     [[nodiscard]] bool direct() const noexcept { return false; }
     void finish() noexcept {}
-    [[nodiscard]] Result<bool> copy_done() { return true; }
+    [[nodiscard]] Result<bool> copy_done(Linger) { return true; }
     [[nodiscard]] Result<bool> start_marker() { return true; }
     [[nodiscard]] Result<bool> kernel_done() { return kernel.is_done(); }
     model::Kernel kernel;
