@@ -60,7 +60,7 @@ model_small = test/model/small/pointer_cache/allocation_table.h test/model/small
 model_smaller = s/kSetBits = 8, kWays = 4;/kSetBits = 1, kWays = 1;/;s/kWords = 1024;/kWords = 16;/;s/kPollsPerLook = 32;/kPollsPerLook = 1;/
 $(model_small): test/model/small/%: %
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && sed '$(model_smaller)' $< >$@ && ! cmp -s $< $@
-$(test_model_libwatched_a_OBJECTS) $(test_model_meeting_test_OBJECTS) $(test_model_executor_test_OBJECTS) \
+$(test_model_libwatched_a_OBJECTS) $(test_model_libranks_a_OBJECTS) $(test_model_meeting_test_OBJECTS) $(test_model_executor_test_OBJECTS) \
 	$(test_model_libwatched_calls_a_OBJECTS) $(test_model_operation_test_OBJECTS) \
 	$(test_model_leave_test_OBJECTS) $(test_model_queue_test_OBJECTS) $(test_model_allocation_table_test_OBJECTS): $(model_small)
 
@@ -83,42 +83,47 @@ test_model_litmus_test_CXXFLAGS = $(model_cxxflags)
 test_model_litmus_test_LDFLAGS = $(model_ldflags)
 test_model_litmus_test_LDADD = $(model_libs)
 
-model_ranks = test/model/gpu.h test/model/ranks.h test/model/ranks.cc test/model/one_page.cc
-test_model_meeting_test_SOURCES = test/model/meeting_test.cc $(model_ranks)
+# Objects, not a library: `shared_page` of one_page.cc replaces libhetcoll's.
+EXTRA_LIBRARIES += test/model/libranks.a
+test_model_libranks_a_SOURCES = test/model/ranks.h test/model/ranks.cc test/model/one_page.cc
+test_model_libranks_a_CPPFLAGS = $(model_cppflags)
+test_model_libranks_a_CXXFLAGS = $(model_cxxflags)
+model_ranks = $(test_model_libranks_a_OBJECTS) $(model_libs)
+test_model_meeting_test_SOURCES = test/model/meeting_test.cc
 test_model_meeting_test_CPPFLAGS = $(model_cppflags)
 test_model_meeting_test_CXXFLAGS = $(model_cxxflags)
 test_model_meeting_test_LDFLAGS = $(model_ldflags)
-test_model_meeting_test_LDADD = $(model_libs)
+test_model_meeting_test_LDADD = $(model_ranks)
 
-test_model_executor_test_SOURCES = test/model/executor_test.cc $(model_ranks)
+test_model_executor_test_SOURCES = test/model/executor_test.cc
 test_model_executor_test_CPPFLAGS = $(model_cppflags)
 test_model_executor_test_CXXFLAGS = $(model_cxxflags)
 test_model_executor_test_LDFLAGS = $(model_ldflags)
-test_model_executor_test_LDADD = $(model_libs)
+test_model_executor_test_LDADD = $(model_ranks)
 
-test_model_leave_test_SOURCES = test/model/leave_test.cc $(model_ranks)
+test_model_leave_test_SOURCES = test/model/leave_test.cc
 test_model_leave_test_CPPFLAGS = $(model_cppflags)
 test_model_leave_test_CXXFLAGS = $(model_cxxflags)
 test_model_leave_test_LDFLAGS = $(model_ldflags)
-test_model_leave_test_LDADD = $(model_libs)
+test_model_leave_test_LDADD = $(model_ranks)
 
-test_model_operation_test_SOURCES = test/model/operation_test.cc $(model_ranks)
+test_model_operation_test_SOURCES = test/model/operation_test.cc
 test_model_operation_test_CPPFLAGS = $(model_calls_cppflags)
 test_model_operation_test_CXXFLAGS = $(model_cxxflags)
 test_model_operation_test_LDFLAGS = $(model_ldflags)
-test_model_operation_test_LDADD = test/model/libnamed_calls.a $(model_libs)
+test_model_operation_test_LDADD = test/model/libnamed_calls.a $(model_ranks)
 
-test_model_queue_test_SOURCES = test/model/queue_test.cc $(model_ranks)
+test_model_queue_test_SOURCES = test/model/queue_test.cc
 test_model_queue_test_CPPFLAGS = $(model_cppflags)
 test_model_queue_test_CXXFLAGS = $(model_cxxflags)
 test_model_queue_test_LDFLAGS = $(model_ldflags)
-test_model_queue_test_LDADD = $(model_libs)
+test_model_queue_test_LDADD = $(model_ranks)
 
-test_model_allocation_table_test_SOURCES = test/model/allocation_table_test.cc $(model_ranks)
+test_model_allocation_table_test_SOURCES = test/model/allocation_table_test.cc
 test_model_allocation_table_test_CPPFLAGS = $(model_cppflags)
 test_model_allocation_table_test_CXXFLAGS = $(model_cxxflags)
 test_model_allocation_table_test_LDFLAGS = $(model_ldflags)
-test_model_allocation_table_test_LDADD = $(model_libs)
+test_model_allocation_table_test_LDADD = $(model_ranks)
 
 # Also what takes minutes; and whether the tests find mistakes.
 check-model: $(check_DATA) $(check_LIBRARIES) $(check_PROGRAMS)

@@ -64,7 +64,7 @@ mutant()
         harness=$work/harness.o
     fi
     # shellcheck disable=SC2086
-    $CXX -pthread -no-pie "$harness" $program-ranks.o $program-one_page.o $objects \
+    $CXX -pthread -no-pie "$harness" test/model/libranks_a-ranks.o test/model/libranks_a-one_page.o $objects \
         $calls test/model/libnamed.a test/model/libexplorer.a .libs/libhetcoll.a ${LIBS:-} -lgtest_main -lgtest -ldl -o "$work/run" || exit 1
     # Random executions first, because they find most and take least; what takes minutes last.
     local status=0 filter
