@@ -16,7 +16,8 @@ EXTRA_DIST += test/mpi/runtime_kernels.cu test/mpi/runtime_kernels.cuh
 if WITH_OMPI
 if WITH_CUDA
 check_LTLIBRARIES += libhetcoll_mpi_test.la
-libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc test/gpu/test_memory.h test/gpu/test_memory.cc
+libhetcoll_mpi_test_la_SOURCES = test/mpi/check.h test/mpi/check.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc \
+	test/gpu/test_memory.h test/gpu/test_memory.cc
 libhetcoll_mpi_test_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 mpi_test_libs = libhetcoll_mpi_test.la libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 
@@ -138,7 +139,7 @@ test_mpi_foreign_kernel_LDADD = $(mpi_test_libs)
 test_mpi_freed_memory_SOURCES = test/mpi/freed_memory.cc
 test_mpi_freed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_freed_memory_LDADD = $(mpi_test_libs)
-test_mpi_guards_SOURCES = test/mpi/guards.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc
+test_mpi_guards_SOURCES = test/mpi/guards.cc
 test_mpi_guards_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_guards_LDADD = $(mpi_test_libs)
 test_mpi_host_path_SOURCES = test/mpi/host_path.cc test/unit/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
@@ -156,7 +157,7 @@ test_mpi_limits_LDADD = $(mpi_test_libs)
 test_mpi_mixed_memory_SOURCES = test/mpi/mixed_memory.cc
 test_mpi_mixed_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_mixed_memory_LDADD = $(mpi_test_libs)
-test_mpi_no_memory_SOURCES = test/mpi/no_memory.cc test/mpi/collective_calls.h test/mpi/collective_calls.cc \
+test_mpi_no_memory_SOURCES = test/mpi/no_memory.cc \
 	test/unit/calling_object.h test/mpi/own_allocations.h test/mpi/own_allocations.cc
 test_mpi_no_memory_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_no_memory_LDADD = $(mpi_test_libs)
@@ -193,8 +194,7 @@ test_mpi_settings_LDADD = $(mpi_test_libs)
 test_mpi_spawned_SOURCES = test/mpi/spawned.cc
 test_mpi_spawned_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_spawned_LDADD = $(mpi_test_libs)
-test_mpi_staged_collectives_SOURCES = test/mpi/staged_collectives.cc \
-	test/mpi/collective_calls.h test/mpi/collective_calls.cc
+test_mpi_staged_collectives_SOURCES = test/mpi/staged_collectives.cc
 test_mpi_staged_collectives_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 test_mpi_staged_collectives_LDADD = $(mpi_test_libs)
 test_mpi_steady_state_SOURCES = test/mpi/steady_state.cc
