@@ -12,11 +12,9 @@ hetcoll_bench_SOURCES = \
 	bench/fusion.h bench/fusion.cc \
 	bench/options.h bench/options.cc \
 	bench/report.h bench/report.cc \
-	bench/resnet50.h \
-	$(measure_header)
-nodist_hetcoll_bench_SOURCES = measure/commit.h
+	bench/resnet50.h
 hetcoll_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
-hetcoll_bench_LDADD = libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
+hetcoll_bench_LDADD = libhetcoll_machine.la libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
 # What demo.sh needs, and no more.
 demo-programs: measure/commit.h
 	$(MAKE) $(AM_MAKEFLAGS) hetcoll_bench component/mca_coll_hetcoll.so $(emulated_gpu_files)
@@ -33,15 +31,13 @@ check_DATA += bench/horovod_half.so bench/mpi_trace.so
 TESTS += test/mpi/traces_test.sh
 endif
 endif
+hetcoll_tools_sources += bench/trace.h bench/trace.cc
 bench_horovod_replay_SOURCES = \
 	bench/horovod_replay.cc \
 	bench/horovod.h bench/horovod.cc \
-	bench/replay.h bench/replay.cc \
-	bench/trace.h bench/trace.cc \
-	$(measure_header)
-nodist_bench_horovod_replay_SOURCES = measure/commit.h
+	bench/replay.h bench/replay.cc
 bench_horovod_replay_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
-bench_horovod_replay_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
+bench_horovod_replay_LDADD = libhetcoll_machine.la libhetcoll_measure.la libhetcoll_tools.la libhetcoll.la $(MPI_LIBS)
 bench_horovod_half_la_SOURCES = bench/horovod_half.cc
 bench_horovod_half_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_horovod_half_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)/bench
@@ -71,7 +67,6 @@ bench_accumulate_error_SOURCES = \
 	bench/accumulate_error.cc test/unit/engine_job.h test/unit/memory_network.h test/unit/memory_network.cc \
 	$(measure_micro)
 nodist_bench_accumulate_error_SOURCES = measure/commit.h
-bench_accumulate_error_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/unit
 bench_accumulate_error_LDADD = libhetcoll.la
 EXTRA_DIST += bench/accumulate_error_test.sh
 

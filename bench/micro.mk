@@ -37,11 +37,9 @@ bench_kernel_bench_SOURCES = \
 	$(measure_micro)
 nodist_bench_kernel_bench_SOURCES = measure/commit.h
 bench_kernel_bench_LDADD = libhetcoll_command_line.la libhetcoll.la
-bench_price_bench_SOURCES = \
-	bench/price_bench.cc sim/cluster_file.h sim/cluster_file.cc $(measure_micro)
+bench_price_bench_SOURCES = bench/price_bench.cc $(measure_micro)
 nodist_bench_price_bench_SOURCES = measure/commit.h
-bench_price_bench_CPPFLAGS = $(AM_CPPFLAGS)
-bench_price_bench_LDADD = libhetcoll.la
+bench_price_bench_LDADD = libhetcoll_tools.la libhetcoll.la
 bench_stream_bench_SOURCES = bench/stream_bench.cc
 bench_stream_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_stream_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
@@ -51,11 +49,9 @@ bench_counted_calls_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
 bench_overlap_bench_SOURCES = bench/overlap_bench.cc
 bench_overlap_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 bench_overlap_bench_LDADD = libhetcoll_measure.la libhetcoll.la $(MPI_LIBS)
-bench_wsp_bench_SOURCES = \
-	bench/wsp_bench.cc $(measure_header)
-nodist_bench_wsp_bench_SOURCES = measure/commit.h
+bench_wsp_bench_SOURCES = bench/wsp_bench.cc
 bench_wsp_bench_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
-bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
+bench_wsp_bench_LDADD = libhetcoll_wsp.la libhetcoll_machine.la libhetcoll_measure.la libhetcoll_command_line.la libhetcoll.la $(MPI_LIBS)
 bench_tree_packing_bench_SOURCES = \
 	bench/tree_packing_bench.cc test/unit/topology_dgx1.h test/unit/topology_dgx1.cc $(measure_micro)
 nodist_bench_tree_packing_bench_SOURCES = measure/commit.h

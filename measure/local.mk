@@ -1,7 +1,7 @@
 # What programs that measure share: hetcoll_tune, hetcoll_bench, the benchmarks and the MPI tests.
 if WITH_CUDA
 if WITH_OMPI
-noinst_LTLIBRARIES += libhetcoll_measure.la
+noinst_LTLIBRARIES += libhetcoll_measure.la libhetcoll_machine.la
 endif
 endif
 libhetcoll_measure_la_SOURCES = \
@@ -36,7 +36,9 @@ nodist_libhetcoll_command_line_la_SOURCES = measure/commit.h
 libhetcoll_command_line_la_CPPFLAGS = $(AM_CPPFLAGS) # objects of their own: a benchmark has measure/sizes too
 
 # Apart, because it is compiled anew for each commit: the header of a result. In jobs, and without MPI.
-measure_header = measure/host.h measure/host.cc measure/machine.h measure/machine.cc
+libhetcoll_machine_la_SOURCES = measure/host.h measure/host.cc measure/machine.h measure/machine.cc
+nodist_libhetcoll_machine_la_SOURCES = measure/commit.h
+libhetcoll_machine_la_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS)
 measure_micro = measure/micro.h measure/micro.cc measure/buffer.h measure/buffer.cc measure/host.h measure/host.cc
 
 # The commit that a result was taken with. Written anew only when it changes. A release that was unpacked in the

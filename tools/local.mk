@@ -78,15 +78,14 @@ if WITH_OMPI
 TESTS += tools/hetcoll_info_doctor_test.sh
 endif
 endif
+hetcoll_tools_sources += tools/child.h tools/child.cc tools/this_machine.h tools/this_machine.cc
 hetcoll_info_SOURCES = \
-	tools/child.h tools/child.cc \
 	tools/doctor.h tools/doctor_machine.cc tools/doctor_open_mpi.cc tools/doctor_parameters.cc \
 	tools/hetcoll_info.cc \
 	tools/info_doctor.h tools/info_doctor.cc \
 	tools/info_html.h tools/info_html.cc \
 	tools/info_topology.h tools/info_topology.cc \
-	tools/info_trace.h tools/info_trace.cc \
-	tools/this_machine.h tools/this_machine.cc
+	tools/info_trace.h tools/info_trace.cc
 # What it compares with the machine.
 tools/doctor_open_mpi.o: AM_CPPFLAGS += -DHETCOLL_MPIRUN='"$(MPIRUN)"' -DHETCOLL_OMPI_RELEASE='"$(OMPI_RELEASE)"'
 tools/doctor_machine.o: AM_CPPFLAGS += -DHETCOLL_KERNEL_FLAGS='"$(NVCC_ARCH_FLAGS)"'
@@ -131,18 +130,14 @@ tune_this_machine = \
 endif
 endif
 hetcoll_tune_SOURCES = \
-	$(measure_header) \
-	tools/child.h tools/child.cc \
 	tools/hetcoll_tune.cc \
-	tools/this_machine.h tools/this_machine.cc \
 	tools/tune_jobs.h tools/tune_jobs.cc \
 	tools/tune_line.h tools/tune_line.cc \
 	tools/tune_options.h tools/tune_options.cc \
 	tools/tune_table.h tools/tune_table.cc \
 	tools/tune_worker.h tools/tune_worker.cc
 hetcoll_tune_CPPFLAGS = $(libhetcoll_measure_la_CPPFLAGS) -DHETCOLL_MPIRUN='"$(MPIRUN)"'
-hetcoll_tune_LDADD = libhetcoll_info.la libhetcoll_measure.la libhetcoll_command_line.la $(core_and_tools) $(MPI_LIBS)
-nodist_hetcoll_tune_SOURCES = measure/commit.h
+hetcoll_tune_LDADD = libhetcoll_info.la libhetcoll_machine.la libhetcoll_measure.la libhetcoll_command_line.la $(core_and_tools) $(MPI_LIBS)
 endif
 endif
 
@@ -154,13 +149,10 @@ TESTS += tools/hetcoll_sim_test.sh
 endif
 hetcoll_sim_SOURCES = \
 	measure/host.h measure/host.cc \
-	tools/adapters_option.h tools/adapters_option.cc \
 	tools/hetcoll_sim.cc \
-	tools/job_table.h tools/job_table.cc \
 	tools/sim_options.h tools/sim_options.cc \
 	tools/sim_report.h tools/sim_report.cc
-hetcoll_sim_CPPFLAGS = $(AM_CPPFLAGS)
-hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll_command_line.la $(core_and_tools)
+hetcoll_sim_LDADD = libhetcoll_sim.la libhetcoll_info.la libhetcoll_command_line.la $(core_and_tools)
 nodist_hetcoll_sim_SOURCES = measure/commit.h
 
 topologydir = $(pkgdatadir)/topology

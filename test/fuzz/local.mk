@@ -6,8 +6,6 @@ check-fuzz:
 	$(SHELL) $(srcdir)/test/fuzz/check_fuzz.sh $@ $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 fuzz_target_sources = \
-	bench/trace.h bench/trace.cc \
-	sim/cluster_file.h sim/cluster_file.cc \
 	test/fuzz/control_page.h test/fuzz/control_page.cc \
 	test/fuzz/decode_fuzz.h \
 	test/fuzz/targets.h test/fuzz/targets.cc \
@@ -22,15 +20,12 @@ all_unit_tests += test/fuzz/corpus_test
 endif
 endif
 endif
-# Objects of their own: sim/cluster_file is elsewhere one of a library.
-test_fuzz_corpus_test_CPPFLAGS = $(AM_CPPFLAGS)
 test_fuzz_corpus_test_SOURCES = $(fuzz_target_sources) test/fuzz/corpus_test.cc
 nodist_EXTRA_test_fuzz_corpus_test_SOURCES = linked_by_cxx.cc
 test_fuzz_corpus_test_LDADD = $(fuzz_libs) -lgtest_main -lgtest
 
 # Built by check_fuzz.sh alone.
 EXTRA_PROGRAMS += test/fuzz/hetcoll_fuzz
-test_fuzz_hetcoll_fuzz_CPPFLAGS = $(AM_CPPFLAGS)
 test_fuzz_hetcoll_fuzz_SOURCES = $(fuzz_target_sources) test/fuzz/libfuzzer.cc
 nodist_EXTRA_test_fuzz_hetcoll_fuzz_SOURCES = linked_by_cxx.cc
 test_fuzz_hetcoll_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer

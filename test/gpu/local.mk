@@ -17,7 +17,6 @@ test_gpu_kernels_gpu_test_LDADD = $(unit_libs)
 test_gpu_ranks_in_one_process_test_SOURCES = \
 	test/gpu/ranks_in_one_process_test.cc \
 	test/unit/memory_network.cc test/unit/memory_network.h
-test_gpu_ranks_in_one_process_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/test/unit
 test_gpu_ranks_in_one_process_test_LDADD = $(unit_libs)
 nodist_EXTRA_test_gpu_ranks_in_one_process_test_SOURCES = linked_by_cxx.cc
 

@@ -2,7 +2,7 @@
 // on the emulated GPU in make check and on a real one in make check-gpu.
 #include "device/driver.h"
 #include "engine/hetcoll.h"
-#include "memory_network.h"
+#include "test/unit/memory_network.h"
 
 #include <gtest/gtest.h>
 
