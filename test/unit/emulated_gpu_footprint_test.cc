@@ -70,12 +70,32 @@ void finish_footprint(const Touch &touch, unsigned *flag, const unsigned *, unsi
     touch.signals(flag, sizeof *flag);
 }
 
+// dst = the sum of the words that `list` leads to.
+__global__ void follow(unsigned *dst, const unsigned *const *list, unsigned count)
+{
+    *dst = 0;
+    for (unsigned k = 0; k < count; ++k) {
+        *dst += *list[k];
+    }
+}
+
+void follow_footprint(const Touch &touch, unsigned *dst, const unsigned *const *list,
+                      unsigned count)
+{
+    touch.writes(dst, sizeof *dst);
+    touch.addresses(list, count);
+    for (unsigned k = 0; k < count; ++k) {
+        touch.reads(list[k], sizeof *dst);
+    }
+}
+
 __global__ void silent(unsigned *dst) { *dst = 1; }
 
 constexpr emulated_gpu_kernel kKernels[] = {
     EMULATED_GPU_KERNEL_TOUCHING_AS("footprint_gather", gather, gather_footprint, 0),
     EMULATED_GPU_KERNEL_TOUCHING_AS("footprint_scale", scale, scale_footprint, 0),
     EMULATED_GPU_KERNEL_TOUCHING_AS("footprint_finish", finish, finish_footprint, 0),
+    EMULATED_GPU_KERNEL_TOUCHING_AS("footprint_follow", follow, follow_footprint, 0),
     EMULATED_GPU_KERNEL_AS("footprint_silent", silent, 0),
 };
 constexpr emulated_gpu_kernel_table kTable = {EMULATED_GPU_KERNEL_ABI, std::size(kKernels),
@@ -126,6 +146,29 @@ TEST(EmulatedFootprintTest, BytesOfDeviceMemoryAreCountedAsDeclared)
     EXPECT_EQ(counted("kernel_read_bytes") - read, 1000u);
     EXPECT_EQ(counted("kernel_write_bytes") - written, 600u);
     EXPECT_EQ(counted("bytes_h_0") - from_host, 400u);
+    free_memory(dst);
+    free_memory(a);
+    EXPECT_EQ(cu().cuMemFreeHost(pinned), CUDA_SUCCESS);
+}
+
+TEST(EmulatedFootprintTest, AKernelFollowsAddressesThatLieInPageLockedMemory)
+{
+    const PrimaryContext context;
+    const CUdeviceptr dst = allocate(4), a = allocate(400);
+    void *pinned = nullptr;
+    ASSERT_EQ(cu().cuMemHostAlloc(&pinned, 400, 0), CUDA_SUCCESS);
+    auto *const list = static_cast<const unsigned **>(pinned);
+    fill(a, 7, 100);
+    for (unsigned k = 0; k < 20; ++k) {
+        list[k] = words(a) + k;
+    }
+    const std::uint64_t read = counted("kernel_read_bytes");
+    EXPECT_EQ(launch("footprint_follow", dst, list, 20u), CUDA_SUCCESS);
+    unsigned sum = 0;
+    EXPECT_EQ(cu().cuMemcpyDtoH(&sum, dst, sizeof sum), CUDA_SUCCESS);
+    EXPECT_EQ(sum, 140u);
+    EXPECT_EQ(counted("kernel_read_bytes") - read, 80u);
+    EXPECT_EQ(list[19], words(a) + 19); // the program's own addresses stay
     free_memory(dst);
     free_memory(a);
     EXPECT_EQ(cu().cuMemFreeHost(pinned), CUDA_SUCCESS);
