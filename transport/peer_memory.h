@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "base/node_ranks.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "transport/exporter.h"
@@ -38,7 +39,7 @@ private:
 };
 
 struct PeerLimits {
-    int mappings = 128;
+    int mappings = 4 * kMostNodeRanks; // input and output of every rank, of two calls
     std::size_t bytes = 0; // 0: as many as the device has that they are mapped for
 };
 
