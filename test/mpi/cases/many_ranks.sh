@@ -9,6 +9,7 @@ for algorithm in one_shot two_shot leader copy_in; do
     EMU_NUM_DEVICES=6 case_ 18 ob1 "$(with $algorithm)" algorithms $algorithm
 done
 EMU_NUM_DEVICES=6 case_ 24 ob1 "$(with leader)" algorithms leader
+EMU_NUM_DEVICES=6 case_ 18 ob1 "$(with leader)" counts driver_calls leader
 EMU_NUM_DEVICES=6 case_ 18 ob1 "$(with two_shot)" stream_order nonblocking
 
 end_cases
