@@ -311,8 +311,8 @@ void Chooser::take_arrivals(std::span<const std::uint64_t> of_all)
 }
 
 // Whom the others do not wait for: on one node, where they see in its page that all but one have
-// come, and by mapped memory, which binds nobody. Of at most as many ranks
-// as a pull adds up.
+// come, and by mapped memory, which binds nobody. A pull adds up to kMaxArgumentInputs vectors, and
+// no more ranks have been tried.
 int Chooser::late_rank(Means means) const noexcept
 {
     const bool can_begin = knows_links(means) && group_.nodes() == 1 && group_.uses_pages() &&
