@@ -16,8 +16,9 @@ include test/unit/sim.mk
 include test/unit/wsp.mk
 include test/unit/tools.mk
 
-test/gpu/%_test.$(OBJEXT) test/mpi/%.$(OBJEXT) test/unit/%_test.$(OBJEXT) test/unit/%.gch: \
-	private CXXFLAGS = $(UNIT_TEST_CXXFLAGS)
+test/gpu/%_test.$(OBJEXT) test/mpi/%.$(OBJEXT) test/unit/cuda_kernels_%_test.$(OBJEXT): \
+	private CXXFLAGS = $(TEST_CXXFLAGS)
+test/unit/%_test.$(OBJEXT) test/unit/%.gch: private CXXFLAGS = $(UNIT_TEST_CXXFLAGS)
 
 # Half of what a test takes to compile is GoogleTest, so GCC reads it compiled. Elsewhere, or where flags differ, the
 # header is read as it is.
