@@ -40,7 +40,7 @@ private:
 
 struct PeerLimits {
     int mappings = 4 * kMostNodeRanks; // input and output of every rank, of two calls
-    std::size_t bytes = 0; // 0: as many as the device has that they are mapped for
+    std::size_t bytes = 0;             // 0: as many as the device has that they are mapped for
 };
 
 struct PeerCounters {
