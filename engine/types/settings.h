@@ -42,7 +42,7 @@
         LEAST, START, SPEED, 5,                                                                    \
         "Vectors of up to this many bytes (at most 16384) are reduced in host memory in one "      \
         "exchange, or if that costs less by one kernel on a node, or by messages between nodes; "  \
-        "up to four times as many bytes (at most 32768) if this costs least")                                               \
+        "up to four times as many bytes (at most 32768) if this costs least")                      \
     HETCOLL_PARAMETER(INT, cpu_read_limit, -1,                                                     \
         HETCOLL_RANGE(-1, HETCOLL_MAX_SMALL_LIMIT, NULL), LOCAL, START, SPEED, 5,                  \
         "Most bytes that the processor reads from mapped device memory itself, without a copy. "   \
