@@ -34,6 +34,24 @@ struct ReduceOutputs {
     void *const *list = nullptr;
 };
 
+// Where the addresses of `count` inputs or outputs go; `lists` has room for many.
+[[nodiscard]] inline const void **addresses(ReduceInputs &inputs, std::size_t count,
+                                            OperandLists &lists) noexcept
+{
+    const bool are_few = count <= kMaxArgumentInputs;
+    inputs.count = static_cast<std::int64_t>(count);
+    inputs.list = are_few ? nullptr : lists.input;
+    return are_few ? inputs.input : lists.input;
+}
+[[nodiscard]] inline void **addresses(ReduceOutputs &outputs, std::size_t count,
+                                      OperandLists &lists) noexcept
+{
+    const bool are_few = count <= kMaxArgumentInputs;
+    outputs.count = static_cast<std::int64_t>(count);
+    outputs.list = are_few ? nullptr : lists.output;
+    return are_few ? outputs.output : lists.output;
+}
+
 // The same where all addresses are in one array.
 struct ListedInputs {
     const void *const *input;

@@ -370,22 +370,16 @@ MappedCall::KernelWork MappedCall::kernel_work(Algorithm algorithm, ReduceOp op,
     const int first_input = depends_on_order(op, kind) ? 0 : group_.local_rank();
     KernelWork work{.in = {}, .out = {}, .count = share.count};
     const bool own_result = shares_input_only(algorithm);
-    const bool few_inputs = ranks.size() <= kMaxArgumentInputs,
-               few_outputs = few_inputs || own_result;
-    const void **const inputs = few_inputs ? work.in.input : lists.input;
-    void **const outputs = few_outputs ? work.out.output : lists.output;
+    const void **const inputs = addresses(work.in, ranks.size(), lists);
+    void **const outputs = addresses(work.out, own_result ? 1 : ranks.size(), lists);
+    outputs[0] = output_ + offset;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const int source = rank_after(first_input, i), target = rank_after(group_.local_rank(), i);
-        inputs[work.in.count++] =
-            (source == group_.all().rank ? input_ : mapped_[source].input) + offset;
-        if (target == group_.all().rank) {
-            outputs[work.out.count++] = output_ + offset;
-        } else if (!own_result) {
-            outputs[work.out.count++] = const_cast<std::byte *>(mapped_[target].output) + offset;
+        inputs[i] = (source == group_.all().rank ? input_ : mapped_[source].input) + offset;
+        if (i > 0 && !own_result) {
+            outputs[i] = const_cast<std::byte *>(mapped_[target].output) + offset;
         }
     }
-    work.in.list = few_inputs ? nullptr : inputs;
-    work.out.list = few_outputs ? nullptr : outputs;
     return work;
 }
 

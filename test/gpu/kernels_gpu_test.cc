@@ -81,35 +81,26 @@ private:
 // The first two arguments of a many-input kernel, and the page-locked lists that they may lead to.
 class Operands {
 public:
-    Operands(const Gpu &gpu, int inputs_count, int outputs_count)
-        : gpu_(gpu), inputs{{}, inputs_count}, outputs{{}, outputs_count}
+    Operands(const Gpu &gpu, int inputs_count, int outputs_count) : gpu_(gpu)
     {
         void *memory = nullptr;
         gpu_.require(gpu_.driver->cuMemHostAlloc(&memory, sizeof *lists_, 0), "cuMemHostAlloc");
         lists_ = static_cast<OperandLists *>(memory);
-        inputs.list = lists_->input;
-        outputs.list = lists_->output;
+        input = addresses(inputs, static_cast<std::size_t>(inputs_count), *lists_);
+        output = addresses(outputs, static_cast<std::size_t>(outputs_count), *lists_);
     }
     ~Operands() { gpu_.driver->cuMemFreeHost(lists_); }
     Operands(const Operands &) = delete;
     Operands &operator=(const Operands &) = delete;
 
-    [[nodiscard]] const void *&input(int k)
-    {
-        return (inputs.count <= kMaxArgumentInputs ? inputs.input : lists_->input)[k];
-    }
-    [[nodiscard]] void *&output(int k)
-    {
-        return (outputs.count <= kMaxArgumentInputs ? outputs.output : lists_->output)[k];
-    }
+    ReduceInputs inputs{};
+    ReduceOutputs outputs{};
+    const void **input;
+    void **output;
 
 private:
     const Gpu &gpu_;
     OperandLists *lists_ = nullptr;
-
-public:
-    ReduceInputs inputs;
-    ReduceOutputs outputs;
 };
 
 // Device memory with `shift` guard bytes before the content and some behind it.
@@ -254,12 +245,12 @@ TEST_P(KernelTest, ManyInputsAreTheLeftFoldOfTheHost)
                 contents.push_back(elements(size, 20 + static_cast<unsigned>(k)));
                 buffers.push_back(std::make_unique<DeviceBytes>(
                     *gpu, contents.back(), (4 + static_cast<std::size_t>(k) * step) % 16));
-                operands.input(k) = buffers.back()->data();
+                operands.input[k] = buffers.back()->data();
             }
             const DeviceBytes &in_place = *buffers[static_cast<std::size_t>(terms / 2)];
             const DeviceBytes apart(*gpu, elements(size, 50), 4 + step);
-            operands.output(0) = in_place.data();
-            operands.output(1) = apart.data();
+            operands.output[0] = in_place.data();
+            operands.output[1] = apart.data();
             std::size_t count = size;
             Signal none;
             void *arguments[] = {&operands.outputs, &operands.inputs, &count, &none};
@@ -280,7 +271,7 @@ TEST_P(KernelTest, EveryOutputMayBeAnInputOfItsOwn)
         for (int k = 0; k < ranks; ++k) {
             contents.push_back(elements(size, 60 + static_cast<unsigned>(k)));
             buffers.push_back(std::make_unique<DeviceBytes>(*gpu, contents.back(), 16));
-            operands.input(k) = operands.output(k) = buffers.back()->data();
+            operands.input[k] = operands.output[k] = buffers.back()->data();
         }
         std::size_t count = size;
         Signal none;

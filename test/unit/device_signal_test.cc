@@ -66,17 +66,15 @@ protected:
     void sum_in_place(int ranks, std::size_t count, const Flag &flag)
     {
         std::vector<DeviceMemory> memory;
-        ReduceInputs in{{}, ranks};
-        ReduceOutputs out{{}, ranks};
-        const bool are_many = ranks > kMaxArgumentInputs;
-        auto *const lists = static_cast<OperandLists *>(lists_.get());
+        ReduceInputs in{};
+        ReduceOutputs out{};
+        auto &lists = *static_cast<OperandLists *>(lists_.get());
+        const void **const inputs = addresses(in, static_cast<std::size_t>(ranks), lists);
+        void **const outputs = addresses(out, static_cast<std::size_t>(ranks), lists);
         for (int i = 0; i < ranks; ++i) {
             memory.push_back(filled(ramp(count, i)));
-            (are_many ? lists->input : in.input)[i] = test::pointer(memory.back().get());
-            (are_many ? lists->output : out.output)[i] = test::pointer(memory.back().get());
+            inputs[i] = outputs[i] = test::pointer(memory.back().get());
         }
-        in.list = are_many ? lists->input : nullptr;
-        out.list = are_many ? lists->output : nullptr;
         const auto value = static_cast<std::uint32_t>(1000 * ranks + static_cast<int>(count));
         ASSERT_TRUE(sum(out, in, count, flag.signal(value)).ok());
         in = {}, out = {}; // the driver has its own copies
